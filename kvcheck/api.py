@@ -1,0 +1,275 @@
+"""What users import to put a kernel of theirs under test: decorators, and the cache that a target is handed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import msgspec
+
+from kvcheck.contract import Accepts, Contract, Form, LoadContract
+from kvcheck.errors import Refused, TargetError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    StoreFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor, "Cache"], None]
+    LoadFunction: TypeAlias = Callable[[Tensor, "Cache", "Output"], None]
+
+_Data = TypeVar("_Data", Contract, LoadContract, Accepts, Form)
+
+
+@dataclass(frozen=True)
+class Side:
+    """K's or V's half of a cache. Every tensor is a view of memory that kvcheck owns; a target writes through it.
+
+    A view that this form does not have raises `LookupError` with a sentence when it is asked for.
+    """
+
+    name: str
+    views: dict[str, Tensor]
+    missing: dict[str, str]
+    value: float | None = None
+
+    def _view(self, key: str) -> Tensor:
+        if key not in self.views:
+            raise LookupError(f"cache.{self.name}.{key}: {self.missing.get(key, 'this cache has no such tensor')}")
+        return self.views[key]
+
+    @property
+    def codes(self) -> Tensor:
+        """The codes as `[slots, heads, head_dim]`, where one strided view can be that."""
+        return self._view("codes")
+
+    @property
+    def scales(self) -> Tensor:
+        """The scales that the target computes, as `[slots, heads]` fp32, where one strided view can be that."""
+        return self._view("scales")
+
+    @property
+    def pages(self) -> Tensor:
+        """The codes in the engine's own shape (`Form`)."""
+        return self._view("pages")
+
+    @property
+    def scale_pages(self) -> Tensor:
+        """The scales in the engine's own shape: `pages` without its last axis, fp32."""
+        return self._view("scale_pages")
+
+    @property
+    def rows(self) -> Tensor:
+        """`pages` with each head's inline scale and pad: the last axis is head_dim + 4 + inline_pad bytes."""
+        return self._view("rows")
+
+    @property
+    def scale(self) -> Tensor:
+        """The given scale: `[1]` for one a tensor, `[heads]` for one a head."""
+        return self._view("scale")
+
+    @property
+    def scale_value(self) -> float:
+        """The given scale as a Python float, where the contract says `as_float`."""
+        if self.value is None:
+            raise LookupError(
+                f"cache.{self.name}.scale_value: the contract does not say Given('tensor', as_float=True)"
+            )
+        return self.value
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What an engine that addresses by block tables is handed: pages of 32-bit ids, one request a token.
+
+    Tensors are int32. A token whose slot is negative has batch index -1.
+    """
+
+    block_table: Tensor
+    """`[requests, pages a request]`: the page that holds a request's n-th page of tokens."""
+    batch_indices: Tensor
+    """`[tokens]`: the request of each token."""
+    positions: Tensor
+    """`[tokens]`: where each token lies in its request."""
+    kv_indptr: Tensor
+    """`[requests + 1]`: where each request's pages begin in `kv_indices`."""
+    kv_indices: Tensor
+    """`[pages in use]`: the requests' pages, one request after the other."""
+    last_page_len: Tensor
+    """`[requests]`: tokens in each request's last page."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The cache a target stores to, or loads from."""
+
+    slots: int
+    page: int
+    heads: int
+    head_dim: int
+    head_dim_v: int
+    k: Side
+    v: Side
+    fused_pages: Tensor | None = None
+    block_tables: Tables | None = None
+    fused_given: Tensor | None = None
+
+    @property
+    def fused(self) -> Tensor:
+        """The one tensor that holds K and V, where the form is `packed` or `fused`."""
+        if self.fused_pages is None:
+            raise LookupError("cache.fused: K and V lie in tensors of their own in this form")
+        return self.fused_pages
+
+    @property
+    def fused_scale(self) -> Tensor:
+        """K's given scales, then V's, where the form is `fused`: `[2]`, or `[2 * heads]` for one a head."""
+        if self.fused_given is None:
+            raise LookupError("cache.fused_scale: no scales are given here, or the form is not 'fused'; use .k.scale")
+        return self.fused_given
+
+    @property
+    def tables(self) -> Tables:
+        """Block table, batch indices, positions and CSR, where the form is addressed by them."""
+        if self.block_tables is None:
+            raise LookupError("cache.tables: the form does not say addressed_by='block_table'")
+        return self.block_tables
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a load target writes: `k` and `v` are `[tokens, heads, head_dim]`, prefilled."""
+
+    k: Tensor
+    v: Tensor
+
+
+@dataclass(frozen=True)
+class StoreTarget:
+    """A kernel that stores rows as codes, with what it promises. Still callable as the function it wraps."""
+
+    name: str
+    function: StoreFunction
+    contract: Contract
+    accepts: Accepts
+    form: Form
+    refuses: tuple[str, ...]
+    declares: str | None
+    prepare: Callable[[], None] | None
+
+    def __call__(self, k: Tensor, v: Tensor, slots: Tensor, cache: Cache) -> None:
+        """Store K and V. `k`, `v` are `[tokens, heads, head_dim]` views; `slots` is `[tokens]`."""
+        self.function(k, v, slots, cache)
+
+
+@dataclass(frozen=True)
+class LoadTarget:
+    """A kernel that loads codes as rows, with what it promises. Still callable as the function it wraps."""
+
+    name: str
+    function: LoadFunction
+    contract: LoadContract
+    accepts: Accepts
+    form: Form
+    refuses: tuple[str, ...]
+    declares: str | None
+    prepare: Callable[[], None] | None
+
+    def __call__(self, slots: Tensor, cache: Cache, out: Output) -> None:
+        """Load the rows at `slots` into `out`."""
+        self.function(slots, cache, out)
+
+
+Target: TypeAlias = "StoreTarget | LoadTarget"
+
+
+def store_target(
+    name: str,
+    *,
+    contract: Contract,
+    accepts: Accepts | None = None,
+    cache: Form | None = None,
+    refuses: tuple[type[BaseException], ...] = (),
+    declares: str | None = None,
+    prepare: Callable[[], None] | None = None,
+) -> Callable[[StoreFunction], StoreTarget]:
+    """Declare a function of (k, v, slots, cache) as a store target.
+
+    `refuses` lists the exceptions by which the kernel says that it does not take an input; any other is a crash.
+    `declares` names the fault of a known-bad kernel, for `--expect-declared` alone. `prepare` builds what must be
+    built before the first case. Raises TargetError where a value is not one that kvcheck knows.
+    """
+    checked = _checked(name, contract, Contract, "contract")
+    limits = _checked(name, Accepts() if accepts is None else accepts, Accepts, "accepts")
+    form = _checked(name, Form() if cache is None else cache, Form, "cache")
+    names = _refusals(name, refuses)
+
+    def declare(function: StoreFunction) -> StoreTarget:
+        _parameters(name, function, 4, "k, v, slots, cache")
+        return StoreTarget(name, function, checked, limits, form, names, declares, prepare)
+
+    return declare
+
+
+def load_target(
+    name: str,
+    *,
+    contract: LoadContract,
+    accepts: Accepts | None = None,
+    cache: Form | None = None,
+    refuses: tuple[type[BaseException], ...] = (),
+    declares: str | None = None,
+    prepare: Callable[[], None] | None = None,
+) -> Callable[[LoadFunction], LoadTarget]:
+    """Declare a function of (slots, cache, out) as a load target. Its options are those of `store_target`."""
+    checked = _checked(name, contract, LoadContract, "contract")
+    limits = _checked(name, Accepts() if accepts is None else accepts, Accepts, "accepts")
+    form = _checked(name, Form() if cache is None else cache, Form, "cache")
+    names = _refusals(name, refuses)
+
+    def declare(function: LoadFunction) -> LoadTarget:
+        _parameters(name, function, 3, "slots, cache, out")
+        return LoadTarget(name, function, checked, limits, form, names, declares, prepare)
+
+    return declare
+
+
+def fused(k: Tensor, v: Tensor) -> Tensor:
+    """The one tensor of K heads, then V heads, that `k` and `v` are views of: `[tokens, heads_k + heads_v, dim]`.
+
+    For targets that declare `Accepts(source="fused_kv")`. Raises Refused where K and V do not lie so.
+    """
+    if k.stride() != v.stride() or k.shape[0] != v.shape[0] or k.shape[2] != v.shape[2]:
+        raise Refused(f"K {tuple(k.shape)} {k.stride()} and V {tuple(v.shape)} {v.stride()} are not one fused tensor")
+    if v.data_ptr() - k.data_ptr() != k.shape[1] * k.stride(1) * k.element_size():
+        raise Refused("V's heads do not follow K's heads in one fused tensor")
+    shape = (k.shape[0], k.shape[1] + v.shape[1], k.shape[2])
+    return k.as_strided(shape, k.stride())
+
+
+def _checked(target: str, value: _Data, kind: type[_Data], key: str) -> _Data:
+    """`value` with every field checked against its declared type. Raises TargetError."""
+    if not isinstance(value, kind):
+        raise TargetError(f"target {target!r}: {key} is {type(value).__name__}; expected kvcheck.{kind.__name__}")
+    try:
+        return msgspec.convert(msgspec.to_builtins(value), kind)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise TargetError(f"target {target!r}: {key}: {error}") from error
+
+
+def _refusals(target: str, refuses: Sequence[object]) -> tuple[str, ...]:
+    """The qualified names of the exceptions that mean a refusal. Raises TargetError for anything else."""
+    names = []
+    for kind in refuses:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise TargetError(f"target {target!r}: refuses has {kind!r}; expected exception classes")
+        names.append(f"{kind.__module__}.{kind.__qualname__}")
+    return tuple(names)
+
+
+def _parameters(target: str, function: Callable[..., None], count: int, expected: str) -> None:
+    """Check that a function can be called with `count` positional arguments. Raises TargetError."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except (TypeError, ValueError) as error:
+        raise TargetError(f"target {target!r}: the function does not take ({expected}): {error}") from error

@@ -1,0 +1,61 @@
+"""The command `kvcheck`: one file a command, each thin. Errors of the user's are one line and exit 2."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+import kvcheck
+from kvcheck.cli.cases import cases
+from kvcheck.cli.matrix import matrix
+from kvcheck.cli.targets import targets
+from kvcheck.errors import KvcheckError
+from kvcheck.report.exit_codes import INTERRUPTED, USAGE
+
+app = typer.Typer(
+    name="kvcheck",
+    help="Say whether a GPU kernel wrote the right bytes into a quantised KV cache, why not, and on which GPUs.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: bool = typer.Option(False, "--version", help="Print the version.", is_eager=True)) -> None:
+    if version:
+        typer.echo(f"kvcheck {kvcheck.__version__}")
+        raise typer.Exit
+
+
+app.command("matrix")(matrix)
+app.command("cases")(cases)
+app.command("targets")(targets)
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line and return its exit code."""
+    if sys.platform != "linux":
+        sys.stderr.write(f"kvcheck: runs on Linux only; this is {sys.platform}\n")
+        return USAGE
+    try:
+        app(arguments, prog_name="kvcheck")
+    except SystemExit as end:  # typer's way to say it has finished, usage errors included
+        return end.code if isinstance(end.code, int) else USAGE if end.code else 0
+    except KvcheckError as error:
+        sys.stderr.write(f"kvcheck: {' '.join(str(error).split())}\n")
+        return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""`kvcheck matrix`: run targets over matrices, judge every byte, write a report for each target."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import typer
+
+from kvcheck.cli import options
+from kvcheck.errors import SelectionError
+
+#: The longest time limit of a case, in seconds: a day. Infinity has no JSON, and no clock.
+LONGEST = 86400
+
+
+def matrix(  # noqa: PLR0913, PLR0917 - a command's options
+    files: options.Files = None,
+    target: options.Targets = None,
+    device: options.Device = "auto",
+    jobs: options.Jobs = 0,
+    out: options.Out = Path("reports"),
+    select: options.Select = None,
+    shard: options.Shard = None,
+    timeout: options.Timeout = 60.0,
+    strict: options.Strict = False,
+    expect_declared: options.ExpectDeclared = False,
+) -> None:
+    """Run kernels over matrices of strides, magnitudes and layouts, and compare every byte they store.
+
+    Exit status: 0 every case passed; 1 a wrong byte, a violation, a crash or a timeout; 2 bad usage or input;
+    3 something could not be judged; 4 nothing was compared.
+    """
+    from kvcheck.matrix.load import load_cases  # noqa: PLC0415 - numpy and rich stay out of `kvcheck --help`
+    from kvcheck.matrix.select import select as chosen  # noqa: PLC0415
+    from kvcheck.matrix.select import shard as part  # noqa: PLC0415
+    from kvcheck.run.command import run_targets  # noqa: PLC0415
+    from kvcheck.run.options import Options  # noqa: PLC0415
+
+    if device not in ("auto", "cpu", "cuda"):
+        raise SelectionError(f"--device: {device!r} is not accepted; expected auto, cpu or cuda")
+    if jobs < 0:
+        raise SelectionError(f"-j: {jobs} is not accepted; expected 1 or more, or 0 for as many as cores")
+    if not 0 < timeout <= LONGEST:
+        raise SelectionError(
+            f"--timeout: {timeout} is not accepted; expected seconds, more than 0 and at most {LONGEST}"
+        )
+    cases = load_cases(files or ["default"])
+    if select:
+        cases = chosen(cases, select)
+    if shard:
+        cases = part(cases, shard)
+    run = Options(device=device, jobs=jobs, timeout=timeout, expect_declared=expect_declared)
+    command = shlex.join(["kvcheck", *sys.argv[1:]])
+    raise typer.Exit(run_targets(target or ["store"], cases, run, out, command, strict=strict))

@@ -1,0 +1,34 @@
+"""Options that several commands take, each written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Files = Annotated[
+    list[str] | None, typer.Argument(metavar="[FILES]...", help="Matrix files. Without any: the default matrix.")
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option("--target", metavar="T", help="A built-in name, or FILE.py[::NAME]. May be given several times."),
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select", metavar="EXPR", help="Only cases that hold: an id, axis=value or axis!=value, joined by commas."
+    ),
+]
+Shard = Annotated[str | None, typer.Option("--shard", metavar="K/N", help="Only the K-th of N equal parts.")]
+Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda", help="Where to run the target.")]
+Jobs = Annotated[
+    int, typer.Option("-j", "--jobs", metavar="N", help="Cases at a time. 0: as many as cores, at most 8 on a GPU.")
+]
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the reports go.")]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time limit of one case.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Fail also on legal codes and on refused cases.")]
+ExpectDeclared = Annotated[
+    bool,
+    typer.Option("--expect-declared", help="For known-bad kernels: the declared fault, found, is an expected failure."),
+]

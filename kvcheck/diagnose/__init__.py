@@ -1,0 +1,5 @@
+"""Findings → named faults, with evidence: predictions held against the emitted bytes. Numpy only."""
+
+from kvcheck.diagnose.diagnose import diagnose, observable
+
+__all__ = ["diagnose", "observable"]

@@ -1,0 +1,63 @@
+"""Memory as the kernel saw it before a launch: elements at any address, placed or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from kvcheck.addresses import Offsets, byte_offsets, element_offsets
+from kvcheck.draw import dtypes
+from kvcheck.draw.image import images
+from kvcheck.schema import ITEMSIZE, Emission, Placed, Poison, Prefill
+
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float32]
+
+
+class SourceMemory:
+    """Every allocation's bytes at the address it lay at, relative to the lowest.
+
+    Bytes outside all allocations read as zero, as fresh memory does: what really lay there is not known, and a
+    prediction that needs it must not crash. Addresses may be negative.
+    """
+
+    def __init__(self, allocations: Sequence[Bytes], addresses: Sequence[int]) -> None:
+        """`allocations` uint8 arrays, which do not overlap, `addresses` where each begins. Raises ValueError."""
+        if len(allocations) != len(addresses):
+            raise ValueError(f"{len(allocations)} allocations have {len(addresses)} addresses")
+        held = sorted((base, index) for index, base in enumerate(addresses) if len(allocations[index]))
+        self._addresses = tuple(addresses)
+        self._starts = np.array([base for base, _ in held], np.int64)
+        parts = [allocations[index] for _, index in held]
+        sizes = np.array([len(part) for part in parts], np.int64)
+        self._stops = self._starts + sizes
+        if (self._stops[:-1] > self._starts[1:]).any():
+            raise ValueError(f"allocations at {list(addresses)} overlap")
+        # Behind all bytes stands the zero that is read outside.
+        self._bytes = np.concatenate([*parts, np.zeros(1, np.uint8)])
+        self._shift = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])[:-1] - self._starts
+
+    @classmethod
+    def of(cls, emission: Emission, prefill: Prefill = "A", poison: Poison = "A") -> SourceMemory:
+        """The memory of an emission before a launch with that prefill and poison."""
+        made = images(emission.placement, emission.case, emission.contract, prefill, poison)
+        return cls(made, emission.addresses)
+
+    def bytes_at(self, addresses: Offsets) -> Bytes:
+        """The bytes at `addresses`, in their shape."""
+        if not len(self._starts):
+            return np.zeros(addresses.shape, np.uint8)
+        index = np.maximum(np.searchsorted(self._starts, addresses, side="right") - 1, 0)
+        inside = (addresses >= self._starts[index]) & (addresses < self._stops[index])
+        return self._bytes[np.where(inside, addresses + self._shift[index], len(self._bytes) - 1)]
+
+    def read(self, tensor: Placed) -> Floats:
+        """The values of a tensor wherever it lies, inside its allocation or not: fp32, shaped like it."""
+        assert tensor.dtype in ("bf16", "fp16", "fp32")
+        item = ITEMSIZE[tensor.dtype]
+        places = element_offsets(tensor) + np.int64(self._addresses[tensor.allocation])
+        raw = self.bytes_at(byte_offsets(places, item))
+        bits = raw.view(np.uint32 if item == 4 else np.uint16)[..., 0]
+        return dtypes.to_float32(bits, tensor.dtype)

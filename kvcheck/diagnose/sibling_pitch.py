@@ -1,0 +1,94 @@
+"""`sibling-pitch`: V is read with K's strides, or K with V's.
+
+A kernel that takes one row pitch and uses it for both tensors is right as long as both lie alike. Row 0 is right
+always; row t is read from t * (the sibling's pitch): inside the tensor first, a wrong row, then beyond its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from kvcheck.diagnose import received
+from kvcheck.diagnose.facts import TENSORS, Facts
+from kvcheck.diagnose.match import Match, differs, match
+from kvcheck.schema import Diagnosis, Placed, Tensor
+
+#: What share of a tensor's wrong codes a diagnosis must explain.
+SHARE = 0.5
+
+
+class SiblingPitch:
+    """Predicts a store from rows read with the sibling's token pitch, or with all three of its strides."""
+
+    slug = "sibling-pitch"
+
+    def observable(self, facts: Facts) -> bool:
+        """Whether reading either tensor so would leave another byte than a right kernel's."""
+        return any(differs(facts, tensor, facts.read(used)) for tensor in TENSORS for used in _readings(facts, tensor))
+
+    def diagnoses(self, facts: Facts) -> list[Diagnosis]:
+        """The better of both readings for each tensor, where it explains at least half of what is wrong."""
+        made = []
+        for tensor in TENSORS:
+            tried = [(match(facts, tensor, facts.read(used)), used) for used in _readings(facts, tensor)]
+            # The first of equals: one wrong stride is a simpler account than three.
+            best = max(tried, key=lambda pair: (pair[0].codes, pair[0].scales), default=None)
+            if best is not None and _believed(best[0]):
+                made.append(_diagnosis(facts, tensor, *best))
+        return made
+
+
+def _sibling(tensor: Tensor) -> Tensor:
+    return "v" if tensor == "k" else "k"
+
+
+def _readings(facts: Facts, tensor: Tensor) -> Iterator[Placed]:
+    """The tensor with the sibling's token pitch, then with all of its strides, where these are unlike its own.
+
+    None where the kernel was handed a copy: what lies around that is not known.
+    """
+    own = received.source(facts.emission, tensor)
+    if own is None:
+        return
+    theirs = received.strides(facts.emission, _sibling(tensor))
+    tried = [own.strides]
+    for strides in ((theirs[0], *own.strides[1:]), theirs):
+        if strides not in tried:
+            tried.append(strides)
+            yield msgspec.structs.replace(own, strides=strides)
+
+
+def _believed(found: Match) -> bool:
+    if not found.proven:
+        return False
+    return found.codes >= SHARE * found.wrong if found.wrong else found.scales > 0
+
+
+def _diagnosis(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> Diagnosis:
+    declared = facts.emission.placement.get(tensor)
+    sibling = _sibling(tensor)
+    explains, of, kind = (found.codes, found.wrong, "codes")
+    if not found.wrong:
+        explains, of, kind = found.scales, found.wrong_scales, "scales"
+    if used.strides[1:] == declared.strides[1:]:
+        how = f"token pitch {used.strides[0]} ({sibling.upper()}'s); declared {declared.strides[0]}"
+    else:
+        how = f"strides {used.strides} ({sibling.upper()}'s); declared {declared.strides}"
+    return Diagnosis(
+        fault=SiblingPitch.slug,
+        tensor=tensor,
+        explains=explains,
+        of=of,
+        says=f"{tensor.upper()} is read with {how}; explains {explains} of {of} wrong {kind}",
+        evidence={
+            "sibling": sibling,
+            "pitch_used": used.strides[0],
+            "pitch_declared": declared.strides[0],
+            "strides_used": list(used.strides),
+            "strides_declared": list(declared.strides),
+            "rows_explained": found.rows,
+            "scales_explained": found.scales,
+        },
+    )

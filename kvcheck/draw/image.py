@@ -1,0 +1,220 @@
+"""The bytes of every allocation before a launch: regions first, tensors on top."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from kvcheck.addresses import byte_offsets, element_offsets, row_offsets
+from kvcheck.contract import Contract, Given, LoadContract
+from kvcheck.draw import dtypes
+from kvcheck.draw.counter import words
+from kvcheck.draw.inputs import Floats, Inputs, Slots, addressed, amax, logical
+from kvcheck.draw.load import row_codes, row_scales
+from kvcheck.draw.poison import SourceDtype, can_be_seen, level, ordinary, poison, stands_out, with_nan
+from kvcheck.draw.prefill import Bytes, prefill, prefill_at
+from kvcheck.draw.slots import unaddressed
+from kvcheck.draw.tables import NAMES, spare_pages, tables
+from kvcheck.formats.decode import decode
+from kvcheck.formats.spec import find_format
+from kvcheck.schema import ITEMSIZE, Case, Dtype, Placed, Placement, Poison, Prefill, Region, Tensor
+
+#: Codes above zero from which on random poison has many different codes.
+STEPS = 8
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """What the bytes before one launch depend on."""
+
+    placement: Placement
+    case: Case
+    contract: Contract | LoadContract
+    inputs: Inputs
+    prefill: Prefill
+    poison: Poison
+
+
+def case_inputs(
+    placement: Placement, case: Case, contract: Contract | LoadContract, redrawn: Tensor | None = None
+) -> Inputs:
+    """The logical inputs of a case whose cache is placed (see `inputs.logical`)."""
+    page = placement.get("k_codes").dims[1]
+    return logical(case, contract, placement.slots, page, redrawn)
+
+
+def images(
+    placement: Placement,
+    case: Case,
+    contract: Contract | LoadContract,
+    letter: Prefill,
+    poisoned: Poison,
+    redrawn: Tensor | None = None,
+) -> tuple[Bytes, ...]:
+    """Every allocation's bytes before a launch with that prefill and poison: one uint8 array each.
+
+    `redrawn` K or V holds other values (see `inputs.logical`).
+    """
+    scene = _Scene(placement, case, contract, case_inputs(placement, case, contract, redrawn), letter, poisoned)
+    arrays = tuple(np.zeros(size, np.uint8) for size in placement.allocations)
+    for index, region in enumerate(placement.regions):
+        arrays[region.allocation][region.start : region.stop] = _fill(scene, index, region)
+    for tensor in placement.tensors:
+        data = _content(tensor, placement, scene.inputs)
+        if data is not None:
+            scatter(arrays[tensor.allocation], tensor, data)
+    if isinstance(contract, LoadContract):
+        for name, rows in loaded_rows(placement, case, contract, scene.inputs).items():
+            _scatter_rows(arrays, placement.get(name), scene.inputs.slots, rows)
+    return arrays
+
+
+def loaded_rows(
+    placement: Placement, case: Case, contract: LoadContract, inputs: Inputs
+) -> dict[str, npt.NDArray[np.generic]]:
+    """What a load target finds in each cache tensor's rows, one a token: `[tokens, heads(, dim)]`."""
+    sides: tuple[tuple[Tensor, int], ...] = (("k", case.head_dim), ("v", case.dim_v))
+    found: dict[str, npt.NDArray[np.generic]] = {}
+    for side, dim in sides:
+        found[f"{side}_codes"] = row_codes(side, inputs.slots, case.heads, dim, case.seed)
+        if contract.scale == "token_head" and placement.find(f"{side}_scales") is not None:
+            found[f"{side}_scales"] = row_scales(side, inputs.slots, case.heads, case.seed)
+    return found
+
+
+def prefill_rows(placement: Placement, case: Case, name: str, offsets: npt.NDArray[np.int64], letter: Prefill) -> Bytes:
+    """The prefill's bytes at byte `offsets` of a tensor's allocation: uint8, shaped like `offsets`."""
+    return prefill_at(placement.get(name).allocation, case.seed, letter, offsets)
+
+
+def scatter(array: Bytes, tensor: Placed, data: npt.NDArray[np.generic]) -> None:
+    """Write a tensor's elements, `data` shaped like it, into its allocation."""
+    item = ITEMSIZE[tensor.dtype]
+    if data.size == 0:
+        return
+    raw = np.ascontiguousarray(data).view(np.uint8).reshape(*data.shape, item)
+    array[byte_offsets(element_offsets(tensor), item)] = raw
+
+
+def _scatter_rows(arrays: tuple[Bytes, ...], tensor: Placed, ids: Slots, rows: npt.NDArray[np.generic]) -> None:
+    """Write the rows of tokens whose slot is not negative."""
+    kept = addressed(ids)
+    item = ITEMSIZE[tensor.dtype]
+    raw = np.ascontiguousarray(rows[kept]).view(np.uint8).reshape(*rows[kept].shape, item)
+    arrays[tensor.allocation][byte_offsets(row_offsets(tensor, ids[kept]), item)] = raw
+
+
+def independence_reason(case: Case, contract: Contract | LoadContract, inputs: Inputs) -> str:
+    """Why poison could not be seen in this case, or an empty string."""
+    if isinstance(contract, LoadContract):
+        return ""  # what must not be read there is prefill, which differs in every byte
+    for name, floats, ceiling in _sources(contract, inputs):
+        if not floats.size:
+            continue
+        if not can_be_seen(amax(floats), case.dtype, ceiling):
+            return f"no {case.dtype} value is larger than {name.upper()}'s amax, so no poison would show"
+        if ceiling is not None and not stands_out(amax(floats), case.dtype, ceiling, _floor(contract, ceiling)):
+            return (
+                f"{name.upper()}'s scale turns every {case.dtype} value into codes near zero, so no poison would show"
+            )
+    return ""
+
+
+def _floor(contract: Contract, ceiling: float) -> float:
+    """The source value whose code lies a few steps above zero, where `ceiling` has the greatest code."""
+    few = float(decode(np.array([STEPS], np.uint8), contract.format)[0])
+    return ceiling * (few / _greatest_code_value(contract))
+
+
+def _sources(contract: Contract | LoadContract, inputs: Inputs) -> list[tuple[str, Floats, float | None]]:
+    return [
+        ("k", inputs.k_float, _ceiling(contract, inputs.k_scale)),
+        ("v", inputs.v_float, _ceiling(contract, inputs.v_scale)),
+    ]
+
+
+def _ceiling(contract: Contract | LoadContract, scale: Floats | None) -> float | None:
+    """The largest source value that a given scale does not saturate, or None where the scale is computed."""
+    if not isinstance(contract, Contract):
+        return None
+    top = _greatest_code_value(contract)
+    if contract.scale is None:
+        return top
+    if not isinstance(contract.scale, Given) or scale is None:
+        return None
+    least = float(scale.min())
+    return top / float(scale.max()) if contract.scale.direction == "multiplier" else top * least
+
+
+def _greatest_code_value(contract: Contract) -> float:
+    found = find_format(contract.format)
+    return float(decode(np.array([found.largest], np.uint8), found)[0])
+
+
+def _owner_level(scene: _Scene, owner: str, letter: Poison | None) -> float:
+    """The poison's level near an owner (`k`, `v`, or `kv` for memory they share), or its amax for letter None."""
+    chosen = [source for source in _sources(scene.contract, scene.inputs) if source[0] in owner]
+    top = max(amax(floats) for _, floats, _ in chosen)
+    if letter is None:
+        return top if top > 0 else 1.0
+    ceilings = [ceiling for _, _, ceiling in chosen if ceiling is not None]
+    if not ceilings or isinstance(scene.contract, LoadContract):
+        return level(top, scene.case.dtype, letter, None)
+    floor = _floor(scene.contract, max(ceilings))
+    return level(top, scene.case.dtype, letter, min(ceilings), floor)
+
+
+def _fill(scene: _Scene, index: int, region: Region) -> Bytes:
+    """The bytes of one region, the `index`-th of its placement."""
+    size, seed = region.stop - region.start, scene.case.seed
+    if region.fill == "prefill":
+        return prefill(region.allocation, seed, scene.prefill, region.start, region.stop)
+    if region.fill == "zeros":
+        return np.zeros(size, np.uint8)
+    count = size // ITEMSIZE[region.dtype] + 1
+    if region.fill == "slot_ids":
+        return _bytes_of(_slot_ids(scene, index, count, region), size)
+    dtype = cast("SourceDtype", region.dtype)
+    if region.fill == "poison":
+        top = _owner_level(scene, region.owner, scene.poison)
+        values = poison((scene.poison, index, seed), count, top, dtype)
+        if scene.case.poison == "nan":
+            values = with_nan((scene.poison, index, seed), values, dtype)
+        return _bytes_of(values, size)
+    return _bytes_of(ordinary((index, seed), count, _owner_level(scene, region.owner, None), dtype), size)
+
+
+def _slot_ids(scene: _Scene, index: int, count: int, region: Region) -> npt.NDArray[np.signedinteger]:
+    """Ids that the case does not address: of slots, or of pages around a table, whose entries name pages."""
+    dtype: Dtype = region.dtype
+    if region.owner in NAMES:
+        pages, page = scene.placement.get("k_codes").dims[:2]
+        free = spare_pages(scene.inputs.slots, pages, page)
+    else:
+        free = unaddressed(scene.inputs.slots, scene.placement.slots)
+    picks = words(("slot-guard", index, scene.case.seed), 0, count) % np.uint64(len(free))
+    chosen: Slots = free[picks.astype(np.int64)]
+    return chosen.astype(np.int32) if dtype == "int32" else chosen
+
+
+def _bytes_of(values: npt.NDArray[np.generic], size: int) -> Bytes:
+    return np.ascontiguousarray(values).view(np.uint8)[:size]
+
+
+def _content(tensor: Placed, placement: Placement, inputs: Inputs) -> npt.NDArray[np.generic] | None:
+    """What an input tensor holds, shaped like it; None for tensors that hold their region's bytes."""
+    if tensor.name == "k":
+        return inputs.k
+    if tensor.name == "v":
+        return inputs.v
+    if tensor.name == "slots":
+        return inputs.slots.astype(np.int32 if tensor.dtype == "int32" else np.int64)
+    if tensor.name in ("k_scale", "v_scale"):
+        scale = inputs.k_scale if tensor.name == "k_scale" else inputs.v_scale
+        assert scale is not None
+        return scale if tensor.dtype == "fp32" else dtypes.from_float32(scale, cast("SourceDtype", tensor.dtype))
+    page = placement.get("k_codes").dims[1]
+    return tables(inputs.slots, page).get(tensor.name)

@@ -1,0 +1,37 @@
+"""Prefill: what stands in caches, scales, outputs and their guards before a launch.
+
+Random bytes, so that nothing a kernel stores looks like them, from three streams that differ from each other in
+every byte. A byte that equals its prefill after all three launches was therefore never stored.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kvcheck.draw.counter import raw_bytes
+from kvcheck.schema import Prefill
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def prefill(allocation: int, seed: int, letter: Prefill, start: int, stop: int) -> Bytes:
+    """The prefill of bytes `start` to `stop` of an allocation: uint8 `[stop - start]`.
+
+    B is A plus 1 to 127, C is A plus 128 to 255, modulo 256: no two of them are ever equal.
+    """
+    base = raw_bytes(("prefill", allocation, seed), start, stop)
+    if letter == "A":
+        return base
+    step = raw_bytes(("prefill-step", allocation, seed), start, stop)
+    least, count = (1, 127) if letter == "B" else (128, 128)
+    made: Bytes = base + (np.uint8(least) + step % np.uint8(count))
+    return made
+
+
+def prefill_at(allocation: int, seed: int, letter: Prefill, offsets: npt.NDArray[np.int64]) -> Bytes:
+    """The prefill's bytes at `offsets` of an allocation: uint8, shaped like `offsets`."""
+    if offsets.size == 0:
+        return np.zeros(offsets.shape, np.uint8)
+    start, stop = int(offsets.min()), int(offsets.max()) + 1
+    return prefill(allocation, seed, letter, start, stop)[offsets - start]

@@ -1,0 +1,44 @@
+"""Given scales: numbers that a case hands to the kernel."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from kvcheck.draw import factors
+
+ACCEPTED = f"{factors.ACCEPTED}, within fp32"
+
+#: With a scale a head, head h's is the value times 2 to this power, over and over; neighbours always differ.
+HEAD_POWERS = (0, 1, -1, 2)
+
+#: So that no head's scale is a zero or an infinity in fp32.
+_LEAST, _GREATEST = 2.0**-120, 2.0**120
+
+
+def check(spec: str) -> str | None:
+    """Say why `spec` is no scale, or None where it is one."""
+    value = factors.parse(spec)
+    if value is None:
+        return f"{spec!r} is not {factors.ACCEPTED}"
+    if not _LEAST <= value <= _GREATEST:
+        return f"{spec!r} is outside 2^-120..2^120"
+    return None
+
+
+def given(spec: str, granularity: Literal["tensor", "head"], heads: int) -> npt.NDArray[np.float32]:
+    """Return the scales as float32: `[1]` for one a tensor; `[heads]` for one a head, varied by `HEAD_POWERS`.
+
+    Raises ValueError where `spec` is no scale.
+    """
+    reason = check(spec)
+    value = factors.parse(spec)
+    if reason is not None or value is None:
+        raise ValueError(reason)
+    base = np.float32(value)
+    if granularity == "tensor":
+        return np.array([base], dtype=np.float32)
+    powers = [HEAD_POWERS[head % len(HEAD_POWERS)] for head in range(heads)]
+    return np.array([base * np.float32(2.0**power) for power in powers], dtype=np.float32)

@@ -1,0 +1,86 @@
+"""Channel 3: every addressed byte was stored, and no other byte of the cache or around it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvcheck.addresses import Offsets, byte_offsets, row_offsets
+from kvcheck.draw.image import prefill_rows
+from kvcheck.judge.emitted import Emitted
+from kvcheck.judge.subject import Bytes, Indices, Mask, Side, Subject
+from kvcheck.schema import ITEMSIZE, Launch, Placed, Prefill, WritesVerdict
+
+#: Positions of different allocations never meet: no allocation has so many bytes.
+_ALLOCATION = 1 << 44
+
+
+#: The prefills of the first three launches.
+PREFILLS: tuple[Prefill, ...] = ("A", "B", "C")
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Bytes of K or V that were due and never stored: `codes` `[u, heads, dim]`, `scales` `[u, *groups, item]`."""
+
+    codes: Mask
+    scales: Mask | None
+
+    @property
+    def elements(self) -> Mask | None:
+        """The scales that lost a byte, `[u, *groups]`."""
+        return None if self.scales is None else np.asarray(self.scales.any(axis=-1))
+
+    @property
+    def count(self) -> int:
+        """How many bytes."""
+        return int(self.codes.sum()) + (0 if self.scales is None else int(self.scales.sum()))
+
+
+def lost(subject: Subject, side: Side, launches: Sequence[Emitted]) -> Lost:
+    """Which addressed bytes equal their prefill in all of the first three launches.
+
+    No two prefills share a byte, so a byte that was stored can do so only if it follows the prefill, as one that a
+    kernel copies from the cache would.
+    """
+    slots = subject.rows.slots[subject.rows.judged]
+    codes = _never_stored(
+        subject, side.placed, row_offsets(side.placed, slots), [launch.codes for launch in launches[:3]]
+    )
+    if side.scales is None:
+        return Lost(codes, None)
+    offsets = byte_offsets(row_offsets(side.scales, slots), ITEMSIZE[side.scales.dtype])
+    raw = [launch.scale_bytes for launch in launches[:3] if launch.scale_bytes is not None]
+    return Lost(codes, _never_stored(subject, side.scales, offsets, raw))
+
+
+def changed(launches: Sequence[Launch]) -> Indices:
+    """The distinct positions of all changes of all launches, as one number each (see `position`)."""
+    runs = [
+        position(change.allocation, change.offset + np.arange(len(change.data), dtype=np.int64))
+        for launch in launches
+        for change in launch.changes
+    ]
+    return np.unique(np.concatenate(runs)) if runs else np.zeros(0, np.int64)
+
+
+def position(allocation: int, offsets: Offsets) -> Indices:
+    """Bytes at `offsets` of an allocation as numbers that no other allocation's bytes have."""
+    return np.asarray(offsets + np.int64(allocation * _ALLOCATION), np.int64)
+
+
+def writes_verdict(lost_bytes: Sequence[Lost], stray: int) -> WritesVerdict:
+    """The channel's figures: `lost_bytes` of K and V, and the count of positions that are nobody's to change."""
+    return WritesVerdict(lost=sum(side.count for side in lost_bytes), stray=stray)
+
+
+def _never_stored(subject: Subject, placed: Placed, offsets: Offsets, found: Sequence[Bytes]) -> Mask:
+    suspect = np.ones(offsets.shape, np.bool_)
+    for letter, data in zip(PREFILLS, found, strict=True):
+        if not suspect.any():
+            break
+        before = prefill_rows(subject.placement, subject.case, placed.name, offsets[suspect], letter)
+        suspect[suspect] = data[suspect] == before
+    return suspect

@@ -1,0 +1,1 @@
+"""kvcheck's own Triton kernels, and the specimens: known-bad ones."""

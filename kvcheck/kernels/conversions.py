@@ -1,0 +1,41 @@
+"""The smallest kernels that convert floats, as plain functions: compiled for their PTX, or run by the interpreter."""
+
+from __future__ import annotations
+
+import triton.language as tl
+
+
+def cast(values, codes, SIZE: tl.constexpr):
+    """Cast `SIZE` values to e4m3fn."""
+    at = tl.arange(0, SIZE)
+    tl.store(codes + at, tl.load(values + at).to(tl.float8e4nv).to(tl.uint8, bitcast=True))
+
+
+def store_cast(values, codes, SIZE: tl.constexpr):
+    """Store `SIZE` values to e4m3fn without a word: the store itself casts. `codes` points to e4m3fn."""
+    at = tl.arange(0, SIZE)
+    tl.store(codes + at, tl.load(values + at))
+
+
+def narrow(values, results, SIZE: tl.constexpr):
+    """Cast `SIZE` fp32 values to bf16, stored as their bits."""
+    at = tl.arange(0, SIZE)
+    tl.store(results + at, tl.load(values + at).to(tl.bfloat16).to(tl.int16, bitcast=True))
+
+
+def decode(codes, values, SIZE: tl.constexpr):
+    """Widen `SIZE` e4m3fn codes to fp32."""
+    at = tl.arange(0, SIZE)
+    tl.store(values + at, tl.load(codes + at).to(tl.float8e4nv, bitcast=True).to(tl.float32))
+
+
+def divide(tops, bottoms, quotients, SIZE: tl.constexpr):
+    """Divide as `/` does."""
+    at = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    tl.store(quotients + at, tl.load(tops + at) / tl.load(bottoms + at))
+
+
+def clamp(values, results, SIZE: tl.constexpr):
+    """Clamp `SIZE` values to ±448."""
+    at = tl.arange(0, SIZE)
+    tl.store(results + at, tl.clamp(tl.load(values + at), -448.0, 448.0))

@@ -1,0 +1,1 @@
+"""Known-bad kernels, each with one fault that it declares."""

@@ -1,0 +1,1 @@
+"""What touches Triton's and torch's internals, one small module each."""

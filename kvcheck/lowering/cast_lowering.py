@@ -1,0 +1,113 @@
+"""What the installed Triton's compiler makes of a cast to e4m3fn for an arch, read from its PTX. Needs no GPU."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from kvcheck.errors import SelectionError
+from kvcheck.formats.spec import Rounding
+from kvcheck.lowering.archs import AMD, SOURCES, Source, capability, cast_model, check_arch, installed
+
+#: Threads of a warp.
+_WARP = 32
+
+
+def casts(assembly: str) -> dict[str, int]:
+    """The instructions that round to an 8-bit float or to a 16-bit one, and how often each stands in the assembly."""
+    return _counted(assembly, r"cvt\.r\w+\.\S*(?:e4m3|e5m2|f16|bf16)\S*|v_cvt_\w*(?:fp8|bf8)\w*", not_decoding=True)
+
+
+def divisions(assembly: str) -> dict[str, int]:
+    """The instructions that divide or take a reciprocal, and how often each stands in the assembly."""
+    return _counted(assembly, r"(?:div|rcp)\.\S*f\d\d|v_(?:div_scale|div_fmas|div_fixup|rcp)_f\d\d\w*")
+
+
+def _counted(assembly: str, pattern: str, *, not_decoding: bool = False) -> dict[str, int]:
+    opcodes = re.findall(rf"^\s*(?:@!?%\w+\s+)?({pattern})\b", assembly, flags=re.MULTILINE)
+    if not_decoding:
+        opcodes = [
+            opcode for opcode in opcodes if not re.search(r"\.e[45]m[32](?:x2)?$|_f(?:16|32)_(?:fp8|bf8)", opcode)
+        ]
+    return dict(sorted(Counter(opcodes).items()))
+
+
+def rounding_of(instructions: Mapping[str, int]) -> Rounding | None:
+    """How a kernel that does nothing but cast fp32 to e4m3fn rounds, by its instructions; None where unclear.
+
+    PTX ISA, `cvt`: `.rn` is to nearest even, `.rz` toward zero, and `.satfinite` saturates.
+    """
+    encoders = [name for name in instructions if "e4m3" in name]
+    if len(encoders) != 1 or not encoders[0].startswith("cvt.rn.satfinite.e4m3x2."):
+        return None
+    first_steps = {
+        match[2].removesuffix("x2"): match[1]
+        for match in (re.match(r"cvt\.(r\w)\.(?:\w+\.)?(f16x2|f16|bf16x2|bf16)\.f32", name) for name in instructions)
+        if match
+    }
+    steps: dict[tuple[str, str], Rounding] = {
+        ("f16", "rz"): "via_fp16_rtz",
+        ("f16", "rn"): "via_fp16_rne",
+        ("bf16", "rn"): "via_bf16",
+    }
+    if not first_steps:
+        return "rne"
+    return steps.get(next(iter(first_steps.items()))) if len(first_steps) == 1 else None
+
+
+def compiled_rounding(arch: str, source: Source) -> Rounding | None:
+    """How the installed Triton casts `source` to e4m3fn on an NVIDIA arch; None where its PTX is unclear.
+
+    Takes 0.2 s, and a moment once Triton has it in its cache. Starts no thread and touches no GPU. Raises whatever
+    the compiler raises where it does not compile.
+    """
+    check_arch(arch)
+    if arch in AMD:
+        raise SelectionError(f"arch {arch!r}: only NVIDIA's casts are read from PTX")
+    return rounding_of(casts(_assembly(arch, source)))
+
+
+def _assembly(arch: str, source: Source) -> str:
+    """The PTX of a kernel that casts and does nothing else."""
+    import triton  # noqa: PLC0415 - slow to import, and the interpreter's switch must be set before
+    from triton.backends.compiler import GPUTarget  # noqa: PLC0415
+    from triton.compiler import ASTSource  # noqa: PLC0415
+    from triton.runtime.jit import JITFunction  # noqa: PLC0415 - not triton.jit, which may be the interpreter's
+
+    from kvcheck.kernels import conversions  # noqa: PLC0415
+
+    # Triton 3.2 has another word for it.
+    key = "constexprs" if "constexprs" in inspect.signature(ASTSource).parameters else "constants"
+    size: dict[str, object] = {key: {"SIZE": 128}}
+    kernel = JITFunction(conversions.cast)
+    signature = {"values": f"*{source}", "codes": "*u8"}
+    if key == "constexprs":
+        signature["SIZE"] = "constexpr"
+    compiled = triton.compile(ASTSource(kernel, signature, **size), target=GPUTarget("cuda", capability(arch), _WARP))
+    return str(compiled.asm["ptx"])
+
+
+def model_error(arch: str) -> str | None:
+    """Why the model of an arch is not what the installed Triton compiles, in one line; None where it is."""
+    model = cast_model(arch)
+    if arch in AMD:
+        return model.reason
+    for source in SOURCES:
+        expected = model.rounding(source)
+        try:
+            found = compiled_rounding(arch, source)
+        except Exception as error:  # noqa: BLE001 - whatever a compiler raises
+            if model.compiles:
+                return f"triton {installed()} does not compile {arch}'s cast of {source}: {_last_line(error)}"
+            continue
+        if found != expected:
+            rounds = "in a way that kvcheck does not know" if found is None else f"as {found}"
+            return f"triton {installed()} casts {source} for {arch} {rounds}; the model says {expected}"
+    return None
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1] if lines else 'no message'}"

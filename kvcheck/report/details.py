@@ -1,0 +1,142 @@
+"""The rows that describe one group of failures, shared by the terminal and Markdown."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kvcheck.report import axes
+from kvcheck.report.channels import findings
+from kvcheck.report.groups import Group
+from kvcheck.report.plain import number, one_line
+from kvcheck.schema import CaseResult, Diagnosis, Tolerance
+
+#: The limit of the usual tolerance test that a report quotes beside its verdict.
+LIMIT = 0.08
+_TEST = f"a usual tolerance test (max abs {LIMIT}) would have passed"
+#: Axes, values of an axis, and further diagnoses that a group lists; more are counted.
+MOST = 6
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One labelled line of a group. `code` marks text that is to be read letter by letter."""
+
+    label: str
+    text: str
+    code: bool = False
+
+
+def title(group: Group) -> str:
+    """A group in a few words: outcome, cause, and how many cases."""
+    what = group.cause or (", ".join(group.channels) if group.outcome != "timeout" else "")
+    return ", ".join(part for part in (group.outcome, what, number(len(group.members), "case")) if part)
+
+
+def sentence(group: Group) -> str:
+    """What is wrong with the group's example: the first diagnosis' own words, or the plain numbers."""
+    return case_sentence(group.example)
+
+
+def case_sentence(case: CaseResult) -> str:
+    """What is wrong with a case, in one sentence."""
+    if case.diagnosis and case.diagnosis[0].says:
+        return one_line(case.diagnosis[0].says)
+    return findings(case) or one_line(case.reason) or "passed, although its declared fault was observable"
+
+
+def rows(group: Group) -> list[Row]:
+    """The labelled lines under a group's sentence; those with nothing to say are left out."""
+    example = group.example
+    first = example.diagnosis[0] if example.diagnosis else None
+    found = [
+        Row("found", findings(example) if first and first.says else ""),
+        Row("explains", _explains(first) if first else ""),
+        Row("or", "; ".join(_alternative(other) for other in example.diagnosis[1 : 1 + MOST])),
+        Row("tolerance", tolerance(group)),
+        Row("confirmed", _confirmed(group)),
+        Row("shared", _shared(group), code=True),
+        Row("counts", _counts(group), code=True),
+        Row(
+            "case" if len(group.members) == 1 else "example",
+            f"{one_line(example.id)}: {axes.in_words(axes.changed(example))}",
+            code=True,
+        ),
+    ]
+    return [row for row in found if row.text]
+
+
+def tolerance(group: Group) -> str:
+    """What a usual tolerance test would have said, where it would have passed wrong codes; else empty.
+
+    A test looks at K and V alike, so it passes a case only where neither is over the limit.
+    """
+    fooled = [case for case in group.members if _fooled(case)]
+    if not fooled:
+        return ""
+    case = fooled[0]
+    figures = ", ".join(f"{name} {_figure(side)}" for name, side in _sides(case))
+    if len(group.members) > 1:
+        every = f"in {len(fooled)} of {len(group.members)} cases {_TEST} the tensor that is wrong"
+        return f"{every}; in {case.id}: {figures}"
+    both = all(side.absolute_pass for _, side in _sides(case))
+    return f"{_TEST} {'this case' if both else ' and '.join(_fooled(case))}: {figures}"
+
+
+def _shared(group: Group) -> str:
+    """The axis values that set the members apart, the most telling first. One case alone shares them with nobody."""
+    if len(group.members) == 1 or not group.shared:
+        return ""
+    shown = axes.in_words(dict(list(group.shared.items())[:MOST]))
+    return f"{shown}{f' and {len(group.shared) - MOST} more' if len(group.shared) > MOST else ''}"
+
+
+def _sides(case: CaseResult) -> tuple[tuple[str, Tolerance], tuple[str, Tolerance]]:
+    return ("K", case.tolerance.k), ("V", case.tolerance.v)
+
+
+def _fooled(case: CaseResult) -> list[str]:
+    """The tensors with wrong codes that the usual test would have passed."""
+    wrong = {"K": case.codes.k_wrong, "V": case.codes.v_wrong}
+    return [name for name, side in _sides(case) if wrong[name] and side.absolute_pass]
+
+
+def _figure(side: Tolerance) -> str:
+    return "not finite" if side.absolute is None else f"{side.absolute:.3g}"
+
+
+def _explains(first: Diagnosis) -> str:
+    """How much the first diagnosis explains, and its evidence."""
+    evidence = ", ".join(f"{one_line(key)} = {_value(value)}" for key, value in first.evidence.items())
+    return f"{first.explains} of {number(first.of, 'wrong byte')}{f' ({evidence})' if evidence else ''}"
+
+
+def _value(value: float | str | list[int]) -> str:
+    """A piece of evidence in a few characters."""
+    if isinstance(value, list):
+        shown = ", ".join(str(item) for item in value[:MOST])
+        return f"[{shown}{f', {len(value) - MOST} more' if len(value) > MOST else ''}]"
+    return f"{value:.9g}" if isinstance(value, float) else one_line(str(value))
+
+
+def _alternative(other: Diagnosis) -> str:
+    """A diagnosis after the first, in a few words."""
+    where = f" in {other.tensor.upper()}" if other.tensor in ("k", "v") else ""
+    return f"{one_line(other.fault)}{where} explains {other.explains} of {other.of}"
+
+
+def _confirmed(group: Group) -> str:
+    """How many members failed alike in a fresh interpreter; empty where all did, or none was run again."""
+    unsteady = [case for case in group.members if case.cold_confirmed is False]
+    if not unsteady:
+        return ""
+    return f"the verdict changed in a fresh interpreter in {len(unsteady)} of {number(len(group.members), 'case')}"
+
+
+def _counts(group: Group) -> str:
+    """Failing and all cases by axis value: `tokens 8: 2/4, 9: 1/4`."""
+    texts = []
+    for name, values in list(group.counts.items())[:MOST]:
+        shown = ", ".join(f"{one_line(value)}: {mine}/{total}" for value, (mine, total) in list(values.items())[:MOST])
+        texts.append(f"{name} {shown}{', ...' if len(values) > MOST else ''}")
+    return "; ".join(texts) + (
+        f"; {number(len(group.counts) - MOST, 'more axis', 'more axes')}" if len(group.counts) > MOST else ""
+    )

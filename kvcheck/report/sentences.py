@@ -1,0 +1,121 @@
+"""The sentences of a report about the run as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kvcheck.report import outcomes
+from kvcheck.report.exit_codes import fails, ran
+from kvcheck.report.plain import number, one_line
+from kvcheck.schema import Outcome, Report
+
+
+def execution(report: Report) -> str:
+    """Where and how the kernels ran, in plain words."""
+    arch = one_line(report.arch)
+    gpu = one_line(str(report.environment.get("gpu") or "a GPU without a name"))
+    if report.execution == "native":
+        return f"natively on {gpu} ({arch})"
+    if report.execution == "lowered":
+        own = report.environment.get("arch")
+        return f"with {arch}'s code generation, run on {gpu}{f' ({one_line(str(own))})' if own else ''}"
+    if report.execution == "interpreted":
+        return f"in Triton's interpreter on the CPU (for {arch})"
+    return "on the CPU, without a GPU kernel"
+
+
+def versions(report: Report) -> str:
+    """The versions of torch and triton; what was not recorded is left out."""
+    known = [(name, report.environment.get(name)) for name in ("torch", "triton")]
+    return ", ".join(f"{name} {one_line(str(version))}" for name, version in known if version)
+
+
+def compared(report: Report) -> int:
+    """The number of cases in which at least one code was compared."""
+    return sum(case.codes.compared > 0 for case in report.cases)
+
+
+def result(report: Report, *, strict: bool = False) -> str:
+    """How the run ended, in a few words: what is worst is said."""
+    cases = ran(report)
+    failed = sum(fails(case, strict=strict) for case in report.cases)
+    inconclusive = report.summary.get("inconclusive", 0)
+    if failed:
+        return f"{failed} of {number(cases, 'case')} failed"
+    if cases < report.planned:
+        return f"{report.planned - cases} of {number(report.planned, 'planned case')} missing, none failed"
+    if inconclusive:
+        return f"{inconclusive} of {number(cases, 'case')} inconclusive, none failed"
+    if not compared(report):
+        return "nothing was compared"
+    return _good(cases, report.summary.get("pass", 0), report.summary.get("xfail", 0))
+
+
+def _good(cases: int, passed: int, declared: int) -> str:
+    """How a run ended in which nothing failed."""
+    if cases in (passed, declared):
+        how = "passed" if passed else "failed as declared"
+        return f"1 case {how}" if cases == 1 else f"all {cases} cases {how}"
+    return (
+        f"{passed} of {number(cases, 'case')} passed, {f'{declared} failed as declared' if declared else 'none failed'}"
+    )
+
+
+def where(report: Report) -> str:
+    """How many of the planned cases there are, where and how they ran, and with which versions."""
+    parts = [f"{ran(report)} of {number(report.planned, 'planned case')}", execution(report), versions(report)]
+    return ", ".join(part for part in parts if part) + "."
+
+
+def independence(report: Report) -> str:
+    """In how many compared cases independence was judged, and why not in the others."""
+    cases = [case for case in report.cases if case.codes.compared > 0]
+    judged = [case for case in cases if case.independence.differs is not None]
+    text = f"Independence judged in {len(judged)} of {number(len(cases), 'compared case')}."
+    why = Counter(one_line(case.independence.reason) for case in cases if case.independence.differs is None)
+    reasons = "; ".join(f"{reason or 'no reason given'} ({count})" for reason, count in why.most_common(3))
+    more = f"; {number(len(why) - 3, 'more reason')}" if len(why) > 3 else ""
+    return f"{text} Not judged: {reasons}{more}." if why else text
+
+
+def notes(report: Report, *, strict: bool = False) -> list[str]:
+    """What is neither a failure nor nothing: independence not judged, legal codes, copies, unsteady verdicts."""
+    lines = [independence(report)] if compared(report) else []
+    legal = [case for case in report.cases if case.codes.legal or case.scales.legal]
+    if legal:
+        codes = sum(case.codes.legal for case in legal)
+        scales = sum(case.scales.legal for case in legal)
+        parts = [number(count, noun) for count, noun in ((codes, "code"), (scales, "scale")) if count]
+        says = "; --strict fails on them" if strict else ""
+        lines.append(
+            f"Not exact, but within the declared error: {' and '.join(parts)} in {number(len(legal), 'case')}{says}."
+        )
+    if strict and report.summary.get("refused"):
+        lines.append(f"{number(report.summary['refused'], 'case')} refused; --strict fails on them.")
+    copied = Counter((one_line(copy.tensor), one_line(copy.operator)) for case in report.cases for copy in case.copies)
+    if copied:
+        what = ", ".join(
+            f"{tensor} by {operator} in {number(n, 'case')}" for (tensor, operator), n in copied.most_common(4)
+        )
+        lines.append(f"The target copies {what}{', and more' if len(copied) > 4 else ''}.")
+    unsteady = [case for case in report.cases if case.cold_confirmed is False]
+    if unsteady:
+        lines.append(
+            f"The verdict changed in a fresh interpreter in {number(len(unsteady), 'case')}; first: {unsteady[0].id}."
+        )
+    return lines
+
+
+def unobservable(report: Report) -> str:
+    """The faults that no case could have shown."""
+    if not report.faults:
+        return "Which faults these cases could have shown was not computed."
+    if not report.unobservable:
+        return f"Each of the {len(report.faults)} known faults was observable in at least one case."
+    names = ", ".join(one_line(fault) for fault in report.unobservable)
+    return f"No case could have shown {len(report.unobservable)} of {len(report.faults)} faults: {names}."
+
+
+def table(report: Report) -> list[tuple[Outcome, int, str]]:
+    """Outcome, cases and meaning, worst first."""
+    return [(name, report.summary[name], outcomes.MEANINGS[name]) for name in outcomes.ORDER if name in report.summary]

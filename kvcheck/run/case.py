@@ -1,0 +1,219 @@
+"""One case, in this process: place, launch three times, write the emission. The judge is elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from kvcheck.addresses import byte_offsets, element_offsets, row_offsets
+from kvcheck.api import LoadTarget, StoreTarget, Target
+from kvcheck.contract import Contract
+from kvcheck.draw.image import case_inputs, images
+from kvcheck.draw.inputs import Inputs, addressed
+from kvcheck.errors import Refused
+from kvcheck.lowering.triton_launches import watch
+from kvcheck.memory.arena import Bytes, Memory
+from kvcheck.memory.cache import build_cache, build_output
+from kvcheck.memory.place import place
+from kvcheck.run.files import write_atomic
+from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, Failure, Job
+from kvcheck.run.reference import reference_store
+from kvcheck.run.witness import Witness
+from kvcheck.schema import ITEMSIZE, Case, Change, Emission, Launch, Placement, Poison, Prefill, Tensor
+
+
+class Step(NamedTuple):
+    """What stands in memory before one launch, and which tensor holds other values than in the other launches."""
+
+    prefill: Prefill
+    poison: Poison
+    redrawn: Tensor | None = None
+
+
+#: The launches of every case. Where 1 and 3 differ, another repeats the first exactly; a `cross` case has one more.
+LAUNCHES = (Step("A", "A"), Step("B", "B"), Step("C", "A"))
+
+#: The tensors that a store target and a load target must fill.
+STORED = ("k_codes", "v_codes", "k_scales", "v_scales")
+LOADED = ("out_k", "out_v")
+
+Rows: TypeAlias = dict[str, tuple[int, npt.NDArray[np.int64]]]
+
+
+class _RefusedError(Exception):
+    """The target refused, with this sentence, and changed nothing."""
+
+
+def run_case(job: Job, target: Target, device: torch.device) -> None:
+    """Run a job's case and write its emission, or why there is none, into the job's folder."""
+    folder = Path(job.folder)
+    try:
+        emission = _emit(job, target, device, folder)
+    except _RefusedError as refusal:
+        failure = Failure("refused", str(refusal), str(refusal).splitlines()[0])
+        write_atomic(folder / FAILURE, msgspec.msgpack.encode(failure))
+    except BaseException as error:  # noqa: BLE001 - whatever a target raises, SystemExit included, is this case's crash
+        text = "".join(traceback.format_exception(error))
+        summary = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+        write_atomic(folder / FAILURE, msgspec.msgpack.encode(Failure("crash", text, summary)))
+    else:
+        write_atomic(folder / EMISSION, msgspec.msgpack.encode(emission))
+
+
+def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emission:
+    case, contract = job.case, target.contract
+    stage = folder / STAGE
+    stage.write_text("placing the case")
+    placement = place(case, contract, target.form, target.accepts, cuda=device.type == "cuda")
+    memory = Memory(placement, device)
+    inputs = case_inputs(placement, case, contract)
+    witness = Witness(memory, placement)
+    rows = _row_bytes(placement, target, inputs)
+    call = _call(job, target, memory, placement, inputs)
+    launches: list[Launch] = []
+    plan = list(LAUNCHES)
+    for number, step in enumerate(plan, 1):
+        stage.write_text(f"launch {number}")
+        before = images(placement, case, contract, *step)
+        memory.upload(before)
+        with _witnessed(witness, on=number == 1):
+            refusal = _launch(call, target, device)
+        after = memory.download()
+        if refusal is not None:
+            _refused(refusal, number, changed=not _equal(before, after))
+        launches.append(_record(step, before, after, rows))
+        if number == len(LAUNCHES):
+            plan += _more(case, launches)
+    stage.write_text("writing the emission")
+    return Emission(
+        case, contract, target.form, placement, memory.addresses(), tuple(launches), witness.copies(),
+        witness.received(), _device_name(device),
+    )  # fmt: skip
+
+
+def _more(case: Case, launches: list[Launch]) -> list[Step]:
+    """What follows the first three launches."""
+    repeat = [LAUNCHES[0]] if launches[0].rows != launches[2].rows else []
+    crossed: dict[str, Tensor] = {"k": "k", "v": "v"}
+    return repeat + ([Step("A", "A", crossed[case.cross])] if case.cross in crossed else [])
+
+
+def _refused(sentence: str, launch: int, *, changed: bool) -> None:
+    """Raise _RefusedError; or RuntimeError, a crash, for a refusal that comes too late to be one."""
+    if launch > 1 or changed:
+        raise RuntimeError(f"refused in launch {launch}, after it had stored something: {sentence}")
+    raise _RefusedError(sentence)
+
+
+def _call(job: Job, target: Target, memory: Memory, placement: Placement, inputs: Inputs) -> Callable[[], None]:
+    """What one launch does: the target, or kvcheck's reference store in its place."""
+    case, contract = job.case, target.contract
+
+    def launch() -> None:
+        slots = memory.tensor(placement.get("slots"))
+        cache = build_cache(memory, placement, case, contract, target.form, inputs)
+        if isinstance(target, LoadTarget):
+            target(slots, cache, build_output(memory, placement))
+        else:
+            target(memory.tensor(placement.get("k")), memory.tensor(placement.get("v")), slots, cache)
+
+    def reference() -> None:
+        assert isinstance(contract, Contract)
+        reference_store(memory, placement, case, contract, inputs)
+
+    return reference if job.reference else launch
+
+
+def _launch(call: Callable[[], None], target: Target, device: torch.device) -> str | None:
+    """Call on a stream of its own and wait. A refusal's sentence, or None."""
+    try:
+        if device.type == "cuda":
+            stream = torch.cuda.Stream(device)
+            stream.wait_stream(torch.cuda.current_stream(device))
+            with torch.cuda.stream(stream):
+                call()
+            torch.cuda.synchronize(device)
+        else:
+            call()
+    except Exception as error:
+        if _refuses(error, target):
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise
+    return None
+
+
+def _refuses(error: Exception, target: StoreTarget | LoadTarget) -> bool:
+    """Whether an exception is a refusal: kvcheck's own, or one the decorator lists, subclasses included."""
+    kinds = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
+    return isinstance(error, Refused) or any(name in target.refuses for name in kinds)
+
+
+@contextlib.contextmanager
+def _witnessed(witness: Witness, *, on: bool) -> Iterator[None]:
+    if not on:
+        yield
+        return
+    with watch(witness.launched) as state:
+        witness.watch = state
+        with witness:
+            yield
+
+
+def _row_bytes(placement: Placement, target: Target, inputs: Inputs) -> Rows:
+    """For every tensor a target must fill: its allocation and the offset of every byte of its addressed rows."""
+    kept = addressed(inputs.slots)
+    found: Rows = {}
+    for tensor in placement.tensors:
+        if isinstance(target, StoreTarget) and tensor.name in STORED:
+            rows = row_offsets(tensor, inputs.slots[kept])
+        elif isinstance(target, LoadTarget) and tensor.name in LOADED:
+            rows = element_offsets(tensor)[kept]
+        else:
+            continue
+        found[tensor.name] = (tensor.allocation, byte_offsets(rows, ITEMSIZE[tensor.dtype]))
+    return found
+
+
+def _record(
+    step: Step,
+    before: tuple[Bytes, ...],
+    after: tuple[Bytes, ...],
+    rows: Rows,
+) -> Launch:
+    """The addressed rows in full, and every other byte that changed."""
+    changed = [was != now for was, now in zip(before, after, strict=True)]
+    data = {}
+    for name, (allocation, offsets) in rows.items():
+        data[name] = after[allocation][offsets].tobytes()
+        changed[allocation][offsets.reshape(-1)] = False
+    changes: list[Change] = []
+    for index in range(len(after)):
+        changes += _changes(index, changed[index], after[index])
+    return Launch(step.prefill, step.poison, data, tuple(changes), step.redrawn)
+
+
+def _changes(allocation: int, changed: npt.NDArray[np.bool_], after: Bytes) -> list[Change]:
+    """Runs of changed bytes."""
+    where = np.flatnonzero(changed)
+    if not len(where):
+        return []
+    runs = np.split(where, np.flatnonzero(np.diff(where) != 1) + 1)
+    return [Change(allocation, int(run[0]), after[run[0] : run[-1] + 1].tobytes()) for run in runs]
+
+
+def _equal(before: tuple[Bytes, ...], after: tuple[Bytes, ...]) -> bool:
+    return all(np.array_equal(was, now) for was, now in zip(before, after, strict=True))
+
+
+def _device_name(device: torch.device) -> str:
+    return f"cuda:{device.index or 0}" if device.type == "cuda" else "cpu"

@@ -1,0 +1,130 @@
+"""Run several targets over the same cases: a nursery, a progress display and a report for each."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from kvcheck.errors import ReportError, TargetError
+from kvcheck.report.build import build
+from kvcheck.report.exit_codes import INTERRUPTED, exit_code
+from kvcheck.report.progress import Progress
+from kvcheck.report.terminal import show
+from kvcheck.report.write import Written, folder, write
+from kvcheck.run.options import Options
+from kvcheck.run.pool import Nursery
+from kvcheck.run.protocol import Hello, TargetInfo
+from kvcheck.run.result import SLUGS
+from kvcheck.run.session import run_target
+from kvcheck.schema import Case, CaseResult, Report, TargetFacts
+from kvcheck.targets.load import check_name
+
+#: More contexts at a time than this gain nothing on one GPU.
+MOST_ON_A_GPU = 8
+
+
+@dataclass
+class _Work:
+    """What a run does for each target, and what has come of it."""
+
+    cases: Sequence[Case]
+    options: Options
+    out: Path
+    command: str
+    strict: bool
+    reports: list[Report] = field(default_factory=list)
+    written: list[Written] = field(default_factory=list)
+
+    def folders(self) -> list[Path]:
+        """The folders this run has written to."""
+        return [files.json.parent for files in self.written]
+
+
+def run_targets(
+    specs: Sequence[str], cases: Sequence[Case], options: Options, out: Path, command: str, *, strict: bool
+) -> int:
+    """Run every target, write its report, print what was found; the run's exit code.
+
+    Raises KvcheckError where a target is unknown, or cannot be loaded, before any case of it has run; and where `out`
+    cannot be written, before any case has.
+    """
+    for spec in specs:
+        check_name(spec)
+    _check_folder(out)
+    cores = len(os.sched_getaffinity(0))
+    work = _Work(cases, replace(options, jobs=options.jobs or min(cores, MOST_ON_A_GPU)), out, command, strict)
+    interrupted = False
+    try:
+        for spec in specs:
+            _run_spec(work, spec)
+    except KeyboardInterrupt:
+        interrupted = True
+    code = INTERRUPTED if interrupted else exit_code(work.reports, strict=strict)
+    show(work.reports, work.written, code=code, strict=strict)
+    return code
+
+
+def _check_folder(out: Path) -> None:
+    """Raise ReportError where nothing can be written to `out`: before the run that would be lost."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise ReportError(f"--out {out}: cannot be written: {error.strerror or error}") from error
+
+
+def _run_spec(work: _Work, spec: str) -> None:
+    """Run every target that a spec names, in one nursery, and write a report for each."""
+    with Nursery(spec, work.options.device, work.options.jobs) as nursery:
+        if nursery.hello.missing is not None:
+            raise TargetError(f"target {spec!r} cannot be imported: {nursery.hello.missing}")
+        for info in nursery.hello.targets:
+            _run_info(work, nursery, info)
+
+
+def _run_info(work: _Work, nursery: Nursery, info: TargetInfo) -> None:
+    """Run one target. Ctrl-C still writes what there is, and is raised again."""
+    hello = nursery.hello
+    place = folder(_report((), work, hello, info), work.out, work.folders())
+    _forget(place / "cases")
+    done: list[CaseResult] = []
+    stopped: KeyboardInterrupt | None = None
+    with Progress(len(work.cases), f"{info.name} on {hello.arch}, {info.execution}") as progress:
+
+        def on_result(result: CaseResult) -> None:
+            done.append(result)
+            progress.advance(result)
+
+        options = replace(work.options, keep=place / "cases")
+        try:
+            done[:] = run_target(nursery, info, work.cases, options, on_result)
+        except KeyboardInterrupt as interrupt:
+            stopped = interrupt
+    report = _report(done, work, hello, info)
+    work.reports.append(report)
+    work.written.append(write(report, work.out, strict=work.strict, taken=work.folders()))
+    if stopped is not None:
+        raise stopped
+
+
+def _report(results: Sequence[CaseResult], work: _Work, hello: Hello, info: TargetInfo) -> Report:
+    return build(
+        results,
+        planned=len(work.cases),
+        environment=hello.environment,
+        target=TargetFacts(info.name, info.kind, info.contract, info.form, info.kernels_sha256),
+        arch=hello.arch,
+        execution=info.execution,
+        command=work.command,
+        faults=SLUGS,
+    )
+
+
+def _forget(folder_: Path) -> None:
+    """Remove the emissions that an earlier run kept here: they would be taken for this run's."""
+    for file in folder_.glob("*.msgpack"):
+        file.unlink(missing_ok=True)

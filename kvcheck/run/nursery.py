@@ -1,0 +1,252 @@
+"""The nursery: a warmed, single-threaded process that has the target loaded and forks a child for every case.
+
+Started as `python -m kvcheck.run.nursery SPEC DEVICE JOBS`. Jobs come as JSON lines on standard input, answers go as
+JSON lines to the pipe that was standard output; the real standard output and error are redirected, so that nothing
+that a target prints can be taken for an answer. It never touches CUDA itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import resource
+import selectors
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from kvcheck.api import StoreTarget
+from kvcheck.errors import KvcheckError, TargetError
+from kvcheck.run.protocol import STDERR, STDOUT, Ended, Hello, Job, TargetInfo
+from kvcheck.schema import Execution
+from kvcheck.targets.identity import kernels_sha256, uses_triton
+from kvcheck.targets.load import Loaded, MissingEngineError, load
+
+
+@dataclass
+class _Child:
+    job: Job
+    pid: int
+    started: float
+    killed: bool = False
+
+
+@dataclass
+class _State:
+    answers: int
+    loaded: dict[str, Loaded]
+    cuda: bool
+    limit: int
+    waiting: list[Job] = field(default_factory=list)
+    children: dict[int, _Child] = field(default_factory=dict)
+    open: bool = True
+    buffer: bytes = b""
+
+
+def main(spec: str, device: str, jobs: str) -> int:
+    """Load the target, say hello, and serve until standard input ends, which says that the run is over or gone."""
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    os.set_inheritable(answers, False)
+    try:
+        cuda = _pick_device(device)
+        loaded = _load(spec)
+        hello = _hello(loaded, cuda=cuda)
+    except MissingEngineError as error:
+        _say(answers, Hello(missing=str(error)))
+        return 0
+    except KvcheckError as error:
+        _say(answers, Hello(error=str(error)))
+        return 0
+    except RuntimeError as error:
+        _say(answers, Hello(error=f"device {device!r}: {error}"))
+        return 0
+    _say(answers, hello)
+    state = _State(answers, {one.target.name: one for one in loaded}, cuda, int(jobs))
+    try:
+        _serve(state)
+    finally:
+        for pid in state.children:
+            _kill_group(pid)
+    return 0
+
+
+def _pick_device(device: str) -> bool:
+    """Whether to run on CUDA; sets up the interpreter where not. Must come before anything imports triton."""
+    cuda = device != "cpu" and _sees_gpu()
+    if device == "cuda" and not cuda:
+        raise KvcheckError("device 'cuda': torch sees no GPU here; expected an NVIDIA GPU, or --device cpu")
+    if not cuda:
+        os.environ["TRITON_INTERPRET"] = "1"
+    return cuda
+
+
+def _sees_gpu() -> bool:
+    import torch  # noqa: PLC0415 - two seconds, which a target that cannot be loaded on the CPU need not cost
+
+    return torch.cuda.is_available()
+
+
+def _load(spec: str) -> tuple[Loaded, ...]:
+    loaded = load(spec)
+    for one in loaded:
+        if one.target.prepare is not None:
+            try:
+                one.target.prepare()
+            except Exception as error:
+                raise TargetError(f"target {spec!r}: prepare raised {type(error).__name__}: {error}") from error
+    return loaded
+
+
+def _hello(loaded: tuple[Loaded, ...], *, cuda: bool) -> Hello:
+    import kvcheck.run.case  # noqa: F401, PLC0415 - what every child needs, loaded once before the forks
+    from kvcheck.lowering.triton_launches import warm  # noqa: PLC0415
+    from kvcheck.run.environment import environment, in_child  # noqa: PLC0415
+
+    warm(interpreted=not cuda)
+    facts = in_child(lambda: environment(cuda=cuda))
+    arch = str(facts["arch"]) if cuda else "sm_90"
+    infos = tuple(_info(one, cuda=cuda) for one in loaded)
+    return Hello(infos, cuda, arch, facts, len(os.listdir("/proc/self/task")))  # noqa: PTH208 - names are enough
+
+
+def _info(one: Loaded, *, cuda: bool) -> TargetInfo:
+    target = one.target
+    execution: Execution = "native" if cuda else "interpreted" if uses_triton(one.module) else "host"
+    return TargetInfo(
+        target.name, "store" if isinstance(target, StoreTarget) else "load", target.contract, target.accepts,
+        target.form, target.refuses, target.declares, kernels_sha256(one.module),
+        getattr(one.module, "__file__", None), execution,
+    )  # fmt: skip
+
+
+def _serve(state: _State) -> None:
+    """Read jobs, start children while there is room, reap those that end, kill those that overstay."""
+    wake_reader, wake_writer = os.pipe()
+    os.set_blocking(wake_writer, False)
+    signal.set_wakeup_fd(wake_writer)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    os.set_blocking(0, False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(0, selectors.EVENT_READ)
+        selector.register(wake_reader, selectors.EVENT_READ)
+        while state.open:
+            for key, _ in selector.select(_until_next_limit(state)):
+                if key.fd == 0:
+                    _read_jobs(state)
+                else:
+                    os.read(wake_reader, 4096)
+            _reap(state)
+            _kill_overstayers(state)
+            while state.waiting and len(state.children) < state.limit:
+                _start(state, state.waiting.pop(0))
+
+
+def _until_next_limit(state: _State) -> float | None:
+    """Seconds until the first child's time is up; None where none runs."""
+    now = time.monotonic()
+    limits = [child.started + child.job.timeout for child in state.children.values() if not child.killed]
+    return max(0.0, min(limits) - now) if limits else (1.0 if state.children else None)
+
+
+def _read_jobs(state: _State) -> None:
+    data = os.read(0, 1 << 16)
+    if not data:
+        # The run never closes this pipe while it waits for answers: it was killed, and nobody reads them.
+        state.open = False
+        return
+    *lines, state.buffer = (state.buffer + data).split(b"\n")
+    state.waiting += [msgspec.json.decode(line, type=Job) for line in lines]
+
+
+def _start(state: _State, job: Job) -> None:
+    started = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become_child(state, job)
+        finally:
+            os._exit(70)  # not reached unless the child's own set-up failed
+    state.children[pid] = _Child(job, pid, started)
+
+
+def _become_child(state: _State, job: Job) -> None:
+    """Never returns: a session of its own, its own output files, no way to the parent's pipes."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    folder = Path(job.folder)
+    for stream, name in ((1, STDOUT), (2, STDERR)):
+        file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(file, stream)
+        os.close(file)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0] if _few_files() else 4096)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.enable(file=2)
+    if job.case.layout == "exact":
+        # Each tensor gets a cudaMalloc of its own size. torch asks for this when it first allocates, which is here.
+        os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
+    import torch  # noqa: PLC0415 - loaded long ago; the name is what is needed
+
+    from kvcheck.run.case import run_case  # noqa: PLC0415
+
+    device = torch.device("cuda", 0) if state.cuda else torch.device("cpu")
+    run_case(job, state.loaded[job.target].target, device)
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(0)
+
+
+def _few_files() -> bool:
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] <= 4096
+
+
+def _reap(state: _State) -> None:
+    while state.children:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        child = state.children.pop(pid, None)
+        if child is None:
+            continue
+        _kill_group(pid)  # what the case itself has started and left behind
+        code = os.waitstatus_to_exitcode(status)
+        seconds = time.monotonic() - child.started
+        ended = Ended(child.job.number, code if code >= 0 else None, -code if code < 0 else None, seconds, child.killed)
+        _say(state.answers, ended)
+
+
+def _kill_overstayers(state: _State) -> None:
+    now = time.monotonic()
+    for child in state.children.values():
+        if not child.killed and now >= child.started + child.job.timeout:
+            child.killed = True
+            _kill_group(child.pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child.pid, signal.SIGKILL)
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _say(answers: int, message: Hello | Ended) -> None:
+    data = msgspec.json.encode(message) + b"\n"
+    while data:
+        data = data[os.write(answers, data) :]
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

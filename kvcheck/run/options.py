@@ -1,0 +1,21 @@
+"""What a run is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Options:
+    """A run's options; see `kvcheck matrix --help`."""
+
+    device: str = "auto"
+    """`auto`, `cpu` or `cuda`."""
+    jobs: int = 2
+    """Children at a time."""
+    timeout: float = 60.0
+    """Seconds that a case may take."""
+    expect_declared: bool = False
+    keep: Path | None = None
+    """Where failing cases keep their emissions; None keeps none."""

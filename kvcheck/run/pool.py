@@ -1,0 +1,155 @@
+"""The run's end of a nursery: start it, hand it jobs, take what it says, outlive its death."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import msgspec
+
+from kvcheck.errors import KvcheckError
+from kvcheck.run.protocol import Ended, Hello, Job
+
+#: Libraries that start threads at import do not when told so before: a process with threads is not safe to fork.
+SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+#: The environment variable that marks a nursery and whatever comes of it.
+MARK = "KVCHECK_NURSERY"
+
+
+class NurseryLostError(Exception):
+    """The nursery died with cases under way."""
+
+
+class Nursery:
+    """One nursery process. A context manager: leaving it ends the process and everything it started."""
+
+    def __init__(self, spec: str, device: str, jobs: int) -> None:
+        """Start it and wait for its hello. Raises KvcheckError, one line, where it cannot serve."""
+        self._spec, self._device = spec, device
+        self._command = [sys.executable, "-m", "kvcheck.run.nursery", spec, device, str(jobs)]
+        self._mark = secrets.token_hex(16)
+        self._process, self.hello = self._start()
+
+    def restart(self) -> None:
+        """Start another in the place of one that died, and kill what that one left running. Raises KvcheckError."""
+        self.stop()
+        self._process, self.hello = self._start()
+
+    def _start(self) -> tuple[subprocess.Popen[bytes], Hello]:
+        with tempfile.TemporaryFile() as log:
+            process = subprocess.Popen(  # noqa: S603 - this very program
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+                env={**_environment(self._device), MARK: self._mark},
+            )  # fmt: skip
+            self._process = process
+            try:
+                line = self._answers().readline()
+            except BaseException:  # Ctrl-C
+                self.stop()
+                raise
+            if not line.endswith(b"\n"):
+                self.stop()
+                raise KvcheckError(f"target {self._spec!r}: {_last_words(log, process.returncode)}")
+        hello = msgspec.json.decode(line, type=Hello)
+        if hello.error is not None:
+            self.stop()
+            raise KvcheckError(hello.error)
+        return process, hello
+
+    def __enter__(self) -> Nursery:  # noqa: PYI034 - typing.Self came with Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def submit(self, job: Job) -> None:
+        """Queue a job; the nursery starts as many at once as it was told to. Raises NurseryLostError."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(msgspec.json.encode(job) + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError as error:
+            raise NurseryLostError from error
+
+    def next_ended(self) -> Ended:
+        """Wait for the next child that ends. Raises NurseryLostError where the nursery dies first."""
+        line = self._answers().readline()
+        if not line.endswith(b"\n"):
+            raise NurseryLostError
+        return msgspec.json.decode(line, type=Ended)
+
+    def stop(self) -> None:
+        """End the nursery and all that it started, orphans and sessions of their own included."""
+        _kill(self._process.pid)
+        self._process.wait()
+        # A process may fork while the list is made, and takes its time to die: look again until there is none.
+        for _ in range(100):
+            left = _marked(self._mark)
+            if not left:
+                break
+            for pid in left:
+                _kill(pid)
+            time.sleep(0.01)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+    def _answers(self) -> IO[bytes]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+
+def _last_words(log: IO[bytes], status: int) -> str:
+    """One line on why a nursery ended before it said hello: its status and the last line it printed."""
+    log.seek(0)
+    lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
+    last = f": {lines[-1].strip()}" if lines else ""
+    return f"the process that loads it ended with status {status}{last}"
+
+
+def _environment(device: str) -> dict[str, str]:
+    """The nursery's environment: one thread, no CUDA at a mere look, and a kernel cache that no other run shares."""
+    env = {**os.environ, **SINGLE_THREAD, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "PYTHONUNBUFFERED": "1"}
+    env.pop("TRITON_INTERPRET", None)
+    if "TRITON_CACHE_DIR" not in os.environ:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        versions = "-".join(f"{name}-{metadata.version(name)}" for name in ("torch", "triton"))
+        env["TRITON_CACHE_DIR"] = str(home / "kvcheck" / f"{versions}-{device}")
+    return env
+
+
+def _marked(mark: str) -> list[int]:
+    """The live processes that were started with this mark in their environment, or are forks of such a process.
+
+    A process that has lost its parents and left their session and group is found all the same.
+    """
+    wanted = f"{MARK}={mark}".encode()
+    found: list[int] = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            # Gone, another user's, or a zombie, which has no environment left.
+            with contextlib.suppress(OSError):
+                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+    return found
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, signal.SIGKILL)

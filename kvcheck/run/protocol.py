@@ -1,0 +1,75 @@
+"""What the run and its nursery say to each other: JSON lines over pipes; case results lie in files."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from kvcheck.contract import Accepts, Contract, Form, LoadContract
+from kvcheck.schema import Case, Execution
+
+EMISSION = "emission.msgpack"
+FAILURE = "failure.msgpack"
+STAGE = "stage.txt"
+STDOUT = "stdout.txt"
+STDERR = "stderr.txt"
+
+
+class TargetInfo(msgspec.Struct, frozen=True):
+    """What a nursery says of a target that it has loaded."""
+
+    name: str
+    kind: Literal["store", "load"]
+    contract: Contract | LoadContract
+    accepts: Accepts
+    form: Form
+    refuses: tuple[str, ...]
+    declares: str | None
+    kernels_sha256: str
+    path: str | None
+    execution: Execution
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """A nursery is ready, or says in one line why not."""
+
+    targets: tuple[TargetInfo, ...] = ()
+    cuda: bool = False
+    arch: str = ""
+    environment: dict[str, str | int | float | bool | None] = {}
+    threads: int = 1
+    error: str | None = None
+    missing: str | None = None
+    """Why the target's engine cannot be imported: its cases are unsupported."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One case to run in a child of its own. `reference` runs kvcheck's host store instead of the target."""
+
+    number: int
+    target: str
+    case: Case
+    folder: str
+    timeout: float
+    reference: bool = False
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a child ended: an exit status or a signal, or killed at its time limit."""
+
+    number: int
+    exit: int | None
+    signal: int | None
+    seconds: float
+    timed_out: bool
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Why a child has no emission: the target raised."""
+
+    kind: Literal["refused", "crash", "unsupported"]
+    error: str
+    """A traceback, or a refusal's sentence."""
+    summary: str
+    """One line."""

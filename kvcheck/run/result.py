@@ -1,0 +1,158 @@
+"""From how a child ended to a case's result: judged, diagnosed, or why neither could be done."""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from kvcheck.diagnose.diagnose import diagnose, observable
+from kvcheck.diagnose.faults import FAULTS
+from kvcheck.judge.judge import judge
+from kvcheck.matrix.ids import axes_of, case_id
+from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, Ended, Failure, TargetInfo
+from kvcheck.schema import (
+    Case,
+    CaseResult,
+    Copy,
+    Diagnosis,
+    Emission,
+    Outcome,
+    ProcessVerdict,
+    Verdict,
+)
+
+#: The faults that a case's `observable` points into.
+SLUGS = tuple(fault.slug for fault in FAULTS)
+
+#: Lines of a process's own output that a result keeps.
+LAST_LINES = 60
+#: Signals by number, as people write them.
+SIGNALS = {number.value: number.name for number in signal.Signals}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What judge and diagnosis made of an emission."""
+
+    verdict: Verdict
+    diagnosis: tuple[Diagnosis, ...] = ()
+    observable: tuple[int, ...] = ()
+    copies: tuple[Copy, ...] = ()
+    device: str = ""
+    error: str | None = None
+
+
+def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expect_declared: bool) -> CaseResult:
+    """The result of a case whose child has ended. Only an emission and exit status 0 together are judged."""
+    process = ProcessVerdict(ended.exit, SIGNALS.get(ended.signal or 0), None)
+    if ended.timed_out:
+        reason = f"killed after {ended.seconds:.0f} s, at its time limit, in {_stage(folder)}"
+        return _unjudged(case, "timeout", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
+    failure = _failure(folder)
+    if failure is not None:
+        outcome: Outcome = failure.kind
+        return _unjudged(case, outcome, failure.summary, ended, msgspec.structs.replace(process, error=failure.error))
+    if ended.exit != 0 or not (folder / EMISSION).exists():
+        error = msgspec.structs.replace(process, error=_printed(folder))
+        return _unjudged(case, "crash", _ending(ended, folder), ended, error)
+    judged = _judge(folder)
+    outcome = judged.verdict.outcome
+    if expect_declared and info.declares is not None:
+        outcome = expected(outcome, info.declares, judged.diagnosis, judged.observable)
+    return _result(case, outcome, judged, ended, msgspec.structs.replace(process, error=judged.error))
+
+
+def expected(outcome: Outcome, declared: str, diagnosis: tuple[Diagnosis, ...], seen: tuple[int, ...]) -> Outcome:
+    """The outcome of a known-bad kernel: xfail where its fault comes first, xpass where it should have shown."""
+    if outcome in ("mismatch", "violation", "crash") and diagnosis and diagnosis[0].fault == declared:
+        return "xfail"
+    if outcome == "pass" and declared in SLUGS and SLUGS.index(declared) in seen:
+        return "xpass"
+    return outcome
+
+
+def not_run(case: Case, outcome: Outcome, reason: str) -> CaseResult:
+    """The result of a case that no process was started for."""
+    return _result(case, outcome, Judged(Verdict(outcome, reason)), None, ProcessVerdict())
+
+
+def _judge(folder: Path) -> Judged:
+    """Judge and diagnose; a mistake in either is kvcheck's, and makes the case inconclusive."""
+    try:
+        emission = msgspec.msgpack.decode((folder / EMISSION).read_bytes(), type=Emission)
+        verdict = judge(emission)
+        found = diagnose(emission, verdict) if verdict.outcome in ("mismatch", "violation") else ()
+        seen = tuple(SLUGS.index(slug) for slug in observable(emission, verdict))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not pass and must not stop the run
+        reason = f"kvcheck could not judge this emission: {type(error).__name__}: {error}"
+        return Judged(Verdict("inconclusive", reason.splitlines()[0]), error=traceback.format_exc())
+    return Judged(verdict, found, seen, emission.copies, emission.device)
+
+
+def _unjudged(case: Case, outcome: Outcome, reason: str, ended: Ended, process: ProcessVerdict) -> CaseResult:
+    return _result(case, outcome, Judged(Verdict(outcome, reason)), ended, process)
+
+
+def _result(case: Case, outcome: Outcome, judged: Judged, ended: Ended | None, process: ProcessVerdict) -> CaseResult:
+    verdict = judged.verdict
+    return CaseResult(
+        id=case_id(case),
+        axes=axes_of(case),
+        outcome=outcome,
+        seconds=round(ended.seconds, 4) if ended else 0.0,
+        cold_confirmed=None,
+        device=judged.device,
+        reason=verdict.reason,
+        codes=verdict.codes,
+        scales=verdict.scales,
+        writes=verdict.writes,
+        independence=verdict.independence,
+        determinism=verdict.determinism,
+        inputs=verdict.inputs,
+        copies=judged.copies,
+        process=process,
+        sanitizer=(),
+        tolerance=verdict.tolerance,
+        digest=verdict.digest,
+        diagnosis=judged.diagnosis,
+        observable=judged.observable,
+    )
+
+
+def _failure(folder: Path) -> Failure | None:
+    """What the child said of itself, where it did."""
+    try:
+        return msgspec.msgpack.decode((folder / FAILURE).read_bytes(), type=Failure)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _ending(ended: Ended, folder: Path) -> str:
+    if ended.signal is not None:
+        return f"killed by {SIGNALS.get(ended.signal, ended.signal)} in {_stage(folder)}"
+    if ended.exit == 0:
+        return f"exited with status 0 before the case was done, in {_stage(folder)}"
+    return f"exited with status {ended.exit} in {_stage(folder)}"
+
+
+def _stage(folder: Path) -> str:
+    try:
+        return (folder / STAGE).read_text(encoding="utf-8") or "an unknown stage"
+    except OSError:
+        return "the child's own start"
+
+
+def _printed(folder: Path) -> str | None:
+    """The last lines of what the process printed to standard error."""
+    try:
+        with (folder / STDERR).open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - 16384))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return None
+    return "\n".join(text.splitlines()[-LAST_LINES:]) or None

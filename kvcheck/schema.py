@@ -1,0 +1,372 @@
+"""The frozen data that passes between stages: Case, Placement, Emission, Verdict, Diagnosis, CaseResult.
+
+A stage reads these and writes these, and imports no other stage. Offsets are in bytes, strides in elements of the
+tensor's own dtype, unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from kvcheck.contract import Contract, Form, LoadContract
+
+Tensor: TypeAlias = Literal["k", "v"]
+Dtype: TypeAlias = Literal["bf16", "fp16", "fp32", "uint8", "int8", "float8_e4m3fn", "int32", "int64"]
+Execution: TypeAlias = Literal["native", "lowered", "interpreted", "host"]
+Outcome: TypeAlias = Literal[
+    "crash",
+    "timeout",
+    "mismatch",
+    "violation",
+    "inconclusive",
+    "refused",
+    "unsupported",
+    "pass",
+    "xpass",
+    "xfail",
+]
+Prefill: TypeAlias = Literal["A", "B", "C"]
+Poison: TypeAlias = Literal["A", "B"]
+
+ITEMSIZE: dict[Dtype, int] = {
+    "bf16": 2,
+    "fp16": 2,
+    "fp32": 4,
+    "uint8": 1,
+    "int8": 1,
+    "float8_e4m3fn": 1,
+    "int32": 4,
+    "int64": 8,
+}
+
+
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One point of a matrix. Its defaults are the axes' defaults; `kvcheck.matrix.ids` names it."""
+
+    k_view: str = "dense"
+    v_view: str = "dense"
+    k_values: str = "normal"
+    v_values: str = "normal"
+    k_scale: str = "2^-3"
+    v_scale: str = "2^-3"
+    tokens: int = 8
+    heads: int = 3
+    head_dim: int = 128
+    head_dim_v: int | None = None
+    dtype: Literal["bf16", "fp16", "fp32"] = "bf16"
+    slots: str = "ascending"
+    slot_dtype: Literal["int32", "int64"] = "int64"
+    slot_view: Literal["dense", "every_second"] = "dense"
+    k_cache: str = "dense"
+    v_cache: str = "dense"
+    layout: str = "arena"
+    poison: Literal["values", "nan"] = "values"
+    order: Literal["kv", "vk"] = "kv"
+    """Which of K and V lies first in memory."""
+    form: str | None = None
+    page: int | None = None
+    requests: str = "one"
+    cross: str = "none"
+    launch: str = "eager"
+    align: int = 16
+    seed: int = 0
+
+    @property
+    def dim_v(self) -> int:
+        """V's head dimension: K's unless the case says otherwise."""
+        return self.head_dim if self.head_dim_v is None else self.head_dim_v
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """One tensor in memory: `dims` elements of `dtype`, `strides` apart, from byte `offset` of its allocation.
+
+    `name` is `k`, `v`, `slots`, `k_codes`, `v_codes`, `k_scales`, `v_scales`, `k_scale`, `v_scale`, `out_k`, `out_v`
+    or the name of a table. Codes and scales are always in cache coordinates: dims `[pages, page, heads, dim]` and
+    `[pages, page, heads]`, whatever the form; a form that is not paged has one row a page.
+    """
+
+    name: str
+    allocation: int
+    offset: int
+    dtype: Dtype
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Region(msgspec.Struct, frozen=True):
+    """A run of bytes of an allocation and what it holds before a launch, under the tensors that lie in it.
+
+    `prefill`: random bytes that differ between launches. `poison`: values of the owner's dtype, larger than any of
+    the owner's own. `ordinary`: values of the owner's dtype and size, the same in every launch. `slot_ids`: valid
+    slots that the case does not address. `zeros`: zeros.
+    """
+
+    allocation: int
+    start: int
+    stop: int
+    fill: Literal["prefill", "poison", "ordinary", "slot_ids", "zeros"]
+    owner: str
+    dtype: Dtype
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Every allocation of a case, every tensor and every other byte in it."""
+
+    layout: str
+    allocations: tuple[int, ...]
+    """Bytes of each allocation."""
+    tensors: tuple[Placed, ...]
+    regions: tuple[Region, ...]
+    slots: int
+    """Rows of the cache, over all pages."""
+    independence: bool
+    """Whether poison lies where the kernel must not read. Without it independence is not judged."""
+    reason: str = ""
+    """Why independence is not judged, where it is not."""
+
+    def find(self, name: str) -> Placed | None:
+        """The tensor of that name, or None."""
+        return next((tensor for tensor in self.tensors if tensor.name == name), None)
+
+    def get(self, name: str) -> Placed:
+        """The tensor of that name. Raises KeyError where the case has none."""
+        tensor = self.find(name)
+        if tensor is None:
+            raise KeyError(name)
+        return tensor
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Bytes of an allocation that a launch left unlike what stood there before it."""
+
+    allocation: int
+    offset: int
+    data: bytes
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """What one launch did: the addressed rows in full, and every change elsewhere.
+
+    `rows` maps a cache or output tensor's name to its addressed rows, in token order, tokens that are skipped left
+    out, each row's bytes in (head, dim) order.
+    """
+
+    prefill: Prefill
+    poison: Poison
+    rows: dict[str, bytes]
+    changes: tuple[Change, ...]
+    redrawn: Tensor | None = None
+    """The tensor whose values are other ones than in the other launches (`cross` cases): the sibling's must stay."""
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """A copy that a target made of a tensor it was given, as torch's dispatcher saw it."""
+
+    tensor: str
+    operator: str
+    count: int
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A tensor as a kernel launch received it: whose memory it lies in (empty: the target's own), and its strides."""
+
+    kernel: str
+    tensor: str
+    strides: tuple[int, ...]
+
+
+class Emission(msgspec.Struct, frozen=True):
+    """All that a case's process says of what the target did, unjudged."""
+
+    case: Case
+    contract: Contract | LoadContract
+    form: Form
+    placement: Placement
+    addresses: tuple[int, ...]
+    """Where each allocation lay, relative to the lowest."""
+    launches: tuple[Launch, ...]
+    copies: tuple[Copy, ...]
+    received: tuple[Received, ...]
+    """What reached the kernels of launch 1, where they are Triton's."""
+    device: str
+
+
+class FirstWrong(msgspec.Struct, frozen=True):
+    """The first wrong code, in (tensor, token, head, dim) order."""
+
+    tensor: Tensor
+    token: int
+    head: int
+    dim: int
+    slot: int
+    got: int
+    want: int
+    x: float | None
+    scale: float | None
+
+
+class CodesVerdict(msgspec.Struct, frozen=True):
+    """How many codes were compared in launch 1, and how many were wrong there and elsewhere."""
+
+    compared: int = 0
+    wrong: int = 0
+    legal: int = 0
+    wrong_given_emitted: int = 0
+    wrong_any_launch: int = 0
+    k_wrong: int = 0
+    v_wrong: int = 0
+    first: FirstWrong | None = None
+
+
+class ScalesVerdict(msgspec.Struct, frozen=True):
+    """How many scales were compared in launch 1; `max_ulp` is the largest distance to the right one, in fp32 ulps."""
+
+    compared: int = 0
+    wrong: int = 0
+    legal: int = 0
+    wrong_any_launch: int = 0
+    max_ulp: int = 0
+
+
+class WritesVerdict(msgspec.Struct, frozen=True):
+    """Bytes that were due and never stored; bytes changed that were not due."""
+
+    lost: int = 0
+    stray: int = 0
+
+
+class IndependenceVerdict(msgspec.Struct, frozen=True):
+    """Stored bytes that changed with memory the kernel must not read. None: not judged, and `reason` says why."""
+
+    differs: int | None = None
+    reason: str = ""
+
+
+class DeterminismVerdict(msgspec.Struct, frozen=True):
+    """Launches made; positions wrong in some launches only; bytes that changed between equal launches."""
+
+    launches: int = 0
+    positions_drift: int = 0
+    values_drift: int = 0
+
+
+class InputsVerdict(msgspec.Struct, frozen=True):
+    """Bytes of K, V, slots, tables or given scales that the target changed, and whose they are."""
+
+    changed: int = 0
+    tensors: tuple[str, ...] = ()
+
+
+class ProcessVerdict(msgspec.Struct, frozen=True):
+    """How the case's process ended. `error` is a traceback or the last of what the process printed."""
+
+    exit: int | None = None
+    signal: str | None = None
+    error: str | None = None
+
+
+class Tolerance(msgspec.Struct, frozen=True):
+    """What a usual test would have said of one tensor. Never a verdict. None where a value is not finite."""
+
+    absolute: float | None = None
+    absolute_pass: bool | None = None
+    relative: float | None = None
+    relative_pass: bool | None = None
+
+
+class ToleranceVerdict(msgspec.Struct, frozen=True):
+    """The tolerance figures of K and V."""
+
+    k: Tolerance = Tolerance()
+    v: Tolerance = Tolerance()
+
+
+class Digest(msgspec.Struct, frozen=True):
+    """Hashes of the addressed rows of launch 1, from the emission alone."""
+
+    codes: str
+    scales: str
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the judge says of one emission. `reason` is one line, empty for a pass."""
+
+    outcome: Outcome
+    reason: str
+    codes: CodesVerdict = CodesVerdict()
+    scales: ScalesVerdict = ScalesVerdict()
+    writes: WritesVerdict = WritesVerdict()
+    independence: IndependenceVerdict = IndependenceVerdict()
+    determinism: DeterminismVerdict = DeterminismVerdict()
+    inputs: InputsVerdict = InputsVerdict()
+    tolerance: ToleranceVerdict = ToleranceVerdict()
+    digest: Digest | None = None
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """A fault, the tensor it is in, and how many of the wrong bytes it explains."""
+
+    fault: str
+    tensor: str
+    explains: int
+    of: int
+    says: str
+    evidence: dict[str, int | float | str | list[int]]
+
+
+class CaseResult(msgspec.Struct, frozen=True):
+    """One case of a report: the axes, the verdict's channels, the diagnosis, and what a pass could have seen."""
+
+    id: str
+    axes: dict[str, str | int]
+    outcome: Outcome
+    seconds: float
+    cold_confirmed: bool | None
+    device: str
+    reason: str
+    codes: CodesVerdict
+    scales: ScalesVerdict
+    writes: WritesVerdict
+    independence: IndependenceVerdict
+    determinism: DeterminismVerdict
+    inputs: InputsVerdict
+    copies: tuple[Copy, ...]
+    process: ProcessVerdict
+    sanitizer: tuple[str, ...]
+    tolerance: ToleranceVerdict
+    digest: Digest | None
+    diagnosis: tuple[Diagnosis, ...]
+    observable: tuple[int, ...]
+    """Indices into the report's `faults`."""
+
+
+class TargetFacts(msgspec.Struct, frozen=True):
+    """What a report says of its target. `kernels_sha256` covers its source and all that it calls."""
+
+    name: str
+    kind: Literal["store", "load"]
+    contract: Contract | LoadContract
+    form: Form
+    kernels_sha256: str
+    version: str | None = None
+    path: str | None = None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """`report.json`, schema `kvcheck.report/1`. Other tools read it, so fields are added and never removed."""
+
+    schema: str
+    kvcheck: str
+    created: str
+    planned: int
+    environment: dict[str, str | int | float | bool | None]
+    target: TargetFacts
+    arch: str
+    execution: Execution
+    command: str
+    summary: dict[str, int]
+    faults: tuple[str, ...]
+    unobservable: tuple[str, ...]
+    cases: tuple[CaseResult, ...]

@@ -1,0 +1,119 @@
+"""What a target's kernels are, byte for byte: a hash of its source and of all that it calls.
+
+A pass must never outlive the code it was earned by, so the hash errs on the wide side: it covers the whole text of
+the target's module and of every module that one imports, directly or not, but for Python's own library and for the
+frameworks, whose versions the report carries. A built library is hashed as the file it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import importlib.util
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+#: Packages whose version stands in the report's environment instead of their source in the hash.
+FRAMEWORKS = frozenset({"torch", "triton", "numpy", "msgspec", "kvcheck"})
+#: The parts of kvcheck that are kernels, and so part of what is tested.
+OWN_KERNELS = "kvcheck.kernels"
+
+
+def kernels_sha256(module: ModuleType) -> str:
+    """The hex sha256 over the sources that a target's module reaches, its own first, named without their paths."""
+    digest = hashlib.sha256()
+    for name, path in sorted(_reachable(module).items()):
+        data = path.read_bytes()
+        digest.update(f"{name}\0{len(data)}\0".encode())
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def uses_triton(module: ModuleType) -> bool:
+    """Whether any module that a target reaches, its own included, imports triton."""
+    return any("triton" in _imports(path, name)[1] for name, path in _reachable(module).items())
+
+
+def _reachable(module: ModuleType) -> dict[str, Path]:
+    """Every module to hash, by a name that does not depend on where the file lies."""
+    first = getattr(module, "__file__", None)
+    if first is None:
+        return {}
+    found = {f"{Path(first).stem} (target)": Path(first)}
+    queue = [(module.__name__, Path(first))]
+    while queue:
+        importer, path = queue.pop()
+        modules, _ = _imports(path, importer)
+        for name in sorted(modules):
+            origin = _origin(name)
+            if origin is not None and name not in found and origin not in found.values():
+                found[name] = origin
+                queue.append((name, origin))
+    return found
+
+
+def _imports(path: Path, importer: str) -> tuple[set[str], set[str]]:
+    """The modules a file may import anywhere in it, frameworks left out; and the top-level names of all of them."""
+    if path.suffix != ".py":
+        return set(), set()
+    wanted: set[str] = set()
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):  # a file for another Python, which nobody here can import
+        return set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            wanted.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, importer, path)
+            wanted.add(base)
+            wanted.update(f"{base}.{alias.name}" for alias in node.names)
+    for name in tuple(wanted):
+        parts = name.split(".")
+        wanted.update(".".join(parts[:count]) for count in range(1, len(parts)))  # a package's own code runs first
+    tops = {name.partition(".")[0] for name in wanted}
+    return {name for name in wanted if _counts(name)}, tops
+
+
+def _absolute(node: ast.ImportFrom, importer: str, path: Path) -> str:
+    """The absolute name of the module that a `from … import` names."""
+    if not node.level:
+        return node.module or ""
+    parts = importer.split(".")
+    keep = len(parts) - node.level + (1 if path.name == "__init__.py" else 0)
+    return ".".join([*parts[:keep], *([node.module] if node.module else [])])
+
+
+def _counts(name: str) -> bool:
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return False
+    return top not in FRAMEWORKS or name.startswith(OWN_KERNELS)
+
+
+def _origin(name: str) -> Path | None:
+    """The file of a module, loaded or not; None for what is no module or has no file."""
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        file = getattr(loaded, "__file__", None)
+        return Path(file) if file and Path(file).is_file() else None
+    spec = _spec(name)
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        return None
+    return Path(spec.origin)
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    """The spec of a module that is not loaded, found without running its packages' code."""
+    parent = name.rpartition(".")[0]
+    if not parent:
+        with contextlib.suppress(ImportError, ValueError, AttributeError):
+            return importlib.util.find_spec(name)
+        return None
+    loaded = sys.modules.get(parent)
+    package = _spec(parent) if loaded is None else loaded.__spec__
+    folders = None if package is None else package.submodule_search_locations
+    return PathFinder.find_spec(name, list(folders)) if folders else None

@@ -1,0 +1,1 @@
+"""Tests of the diagnosis, on emissions made by hand."""

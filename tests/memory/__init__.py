@@ -1,0 +1,1 @@
+"""Placement and real memory: pure arithmetic first, then torch's views of it."""

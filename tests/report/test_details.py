@@ -1,0 +1,135 @@
+"""The rows under a group of failures."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kvcheck.report import details
+from kvcheck.report.groups import Group, group_failures
+from kvcheck.schema import CaseResult, Tolerance, ToleranceVerdict
+
+from .samples import CRASH, NAMELESS, PASS, SEED, TIMEOUT, VIOLATION, XPASS, report
+
+
+def only(*cases: CaseResult) -> Group:
+    """The one group of these cases."""
+    (group,) = group_failures(report(*cases))
+    return group
+
+
+def row(label: str, *cases: CaseResult) -> str | None:
+    """The text of a row of the one group of these cases, or None where it has no such row."""
+    return next((row.text for row in details.rows(only(*cases)) if row.label == label), None)
+
+
+def with_tolerance(identifier: str, k: Tolerance, v: Tolerance) -> CaseResult:
+    """The original fault with other tolerance figures."""
+    return msgspec.structs.replace(SEED, id=identifier, tolerance=ToleranceVerdict(k, v))
+
+
+def test_the_rows_of_the_original_fault() -> None:
+    """What was found, explained, fooled, and the case itself, in this order."""
+    assert [(each.label, each.text) for each in details.rows(only(PASS, SEED))] == [
+        (
+            "found",
+            (
+                "2684 of 3072 V codes wrong, 0 of 3072 K; first: V token 1 head 0 dim 0 slot 4: got 0x7E, want 0x31 "
+                "(x = 0.00341796875, scale = 2.18493598e-05)"
+            ),
+        ),
+        ("explains", "2684 of 2684 wrong bytes (pitch = 1152, declared = 384)"),
+        ("or", "dense-heads in V explains 764 of 2684"),
+        ("tolerance", "a usual tolerance test (max abs 0.08) would have passed V: K 0.58, V 0.042"),
+        ("case", "3fa9c1: k_view=qkv k_values=columns*5 v_values=columns*0.01"),
+    ]
+
+
+def test_titles_name_outcome_cause_and_count() -> None:
+    """A cause where there is one, the channels otherwise; a timeout and an xpass speak for themselves."""
+    assert [details.title(group) for group in group_failures(report(SEED, CRASH, TIMEOUT, VIOLATION, XPASS))] == [
+        "crash, CompilationError, 1 case",
+        "timeout, 1 case",
+        "mismatch, sibling-pitch in V, 1 case",
+        "xpass, 1 case",
+        "violation, independence, determinism, inputs, sanitizer, 1 case",
+    ]
+
+
+def test_a_sentence_is_the_diagnosis_own_or_plain() -> None:
+    """Without a diagnosis, or with one that says nothing, the numbers are told once."""
+    mute = msgspec.structs.replace(SEED, diagnosis=(msgspec.structs.replace(SEED.diagnosis[0], says=""),))
+    assert details.sentence(only(SEED)) == "V is read with K's pitch: 1152 elements from row to row instead of 384."
+    assert details.sentence(only(NAMELESS)).startswith("2684 of 3072 V codes wrong")
+    assert row("found", NAMELESS) is None
+    assert details.sentence(only(mute)) == details.sentence(only(NAMELESS))
+    assert row("found", mute) is None
+    assert details.sentence(only(XPASS)) == "passed, although its declared fault was observable"
+    assert details.sentence(only(msgspec.structs.replace(XPASS, reason="because"))) == "because"
+
+
+def test_tolerance_is_told_only_where_it_would_have_passed_wrong_codes() -> None:
+    """Never for a case that it would have caught, nor for a right tensor, nor where it was not computed."""
+    good, bad = Tolerance(0.031, True, 0.03, True), Tolerance(0.58, False, 0.6, False)
+    assert row("tolerance", with_tolerance("1", bad, bad)) is None
+    assert row("tolerance", with_tolerance("1", good, bad)) is None
+    assert row("tolerance", with_tolerance("1", good, Tolerance())) is None
+    test = "a usual tolerance test (max abs 0.08) would have passed"
+    assert row("tolerance", with_tolerance("1", good, good)) == f"{test} this case: K 0.031, V 0.031"
+    assert row("tolerance", with_tolerance("1", Tolerance(), good)) == f"{test} V: K not finite, V 0.031"
+
+
+def test_tolerance_of_several_cases_is_counted() -> None:
+    """How many of the group it would have passed, with the figures of the first of them."""
+    good, bad = Tolerance(0.031, True, 0.03, True), Tolerance(0.58, False, 0.6, False)
+    cases = [with_tolerance("1", bad, bad), with_tolerance("2", bad, good), with_tolerance("3", good, good)]
+    assert str(row("tolerance", *cases[1:])).startswith("in 2 of 2 cases a usual tolerance test")
+    assert row("tolerance", *cases) == (
+        "in 2 of 3 cases a usual tolerance test (max abs 0.08) would have passed the tensor that is wrong; in 2: "
+        "K 0.58, V 0.031"
+    )
+
+
+def test_shared_axes_are_told_of_several_cases_alone() -> None:
+    """One case shares its axes with nobody; several show six and count the others."""
+    again = msgspec.structs.replace(SEED, id="4")
+    assert row("shared", PASS, SEED) is None
+    assert row("shared", SEED, again) is None
+    assert row("shared", PASS, SEED, again) == "k_view=qkv k_values=columns*5 v_values=columns*0.01"
+    axes: dict[str, str | int] = {f"axis{index}": index for index in range(8)}
+    many = [msgspec.structs.replace(SEED, id=name, axes=axes) for name in "56"]
+    assert row("shared", PASS, *many) == "axis0=0 axis1=1 axis2=2 axis3=3 axis4=4 axis5=5 and 2 more"
+    assert row("example", PASS, *many) == "5: " + " ".join(f"axis{index}={index}" for index in range(8))
+
+
+def test_counts_show_failing_of_all_by_value() -> None:
+    """Six values of an axis and six axes; more are marked."""
+    sizes = [msgspec.structs.replace(SEED, id=str(n), axes={"tokens": n}) for n in range(1, 9)]
+    passing = msgspec.structs.replace(PASS, axes={"tokens": 2})
+    assert row("counts", passing, *sizes[:2]) == "tokens 1: 1/1, 2: 1/2"
+    assert row("counts", *sizes) == "tokens 1: 1/1, 2: 1/1, 3: 1/1, 4: 1/1, 5: 1/1, 6: 1/1, ..."
+    wide = [msgspec.structs.replace(SEED, id=str(n), axes={f"axis{i}": n for i in range(8)}) for n in range(2)]
+    assert str(row("counts", *wide)).endswith("axis5 0: 1/1, 1: 1/1; 2 more axes")
+
+
+def test_a_verdict_that_changed_is_told() -> None:
+    """Where a fresh interpreter judged otherwise the group says of how many; confirmed or not run again is silent."""
+    unsteady = msgspec.structs.replace(SEED, id="4", cold_confirmed=False)
+    assert row("confirmed", SEED, unsteady) == "the verdict changed in a fresh interpreter in 1 of 2 cases"
+    assert row("confirmed", SEED, msgspec.structs.replace(SEED, id="4", cold_confirmed=None)) is None
+
+
+def test_evidence_is_told_in_few_characters() -> None:
+    """Numbers as they are, long lists cut and counted, nothing where there is none."""
+    evidence: dict[str, int | float | str | list[int]] = {
+        "ratio": 0.125,
+        "rows": list(range(9)),
+        "few": [1, 2],
+        "a": "b",
+    }
+    found = msgspec.structs.replace(SEED.diagnosis[0], evidence=evidence)
+    assert row("explains", msgspec.structs.replace(SEED, diagnosis=(found,))) == (
+        "2684 of 2684 wrong bytes (ratio = 0.125, rows = [0, 1, 2, 3, 4, 5, 3 more], few = [1, 2], a = b)"
+    )
+    bare = msgspec.structs.replace(found, evidence={}, explains=1, of=1, tensor="")
+    assert row("explains", msgspec.structs.replace(SEED, diagnosis=(bare, bare))) == "1 of 1 wrong byte"
+    assert row("or", msgspec.structs.replace(SEED, diagnosis=(bare, bare))) == "sibling-pitch explains 1 of 1"

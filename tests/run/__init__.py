@@ -1,0 +1,1 @@
+"""Tests of kvcheck.run, and of whole runs of the command."""

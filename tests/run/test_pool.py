@@ -1,0 +1,98 @@
+"""The run's end of a nursery, and what both say to each other."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from kvcheck.contract import Accepts, Computed, Contract, Form
+from kvcheck.run.pool import MARK, _environment, _last_words, _marked
+from kvcheck.run.protocol import Ended, Hello, Job, TargetInfo
+from kvcheck.run.session import unsupported
+from kvcheck.schema import Case
+
+from .processes import is_running, wait_for
+
+CONTRACT = Contract(scale=Computed("token_head"))
+
+
+def _info(accepts: Accepts = Accepts(), form: Form = Form()) -> TargetInfo:  # noqa: B008 - frozen
+    return TargetInfo("made-up", "store", CONTRACT, accepts, form, (), None, "00", None, "host")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Job(3, "né\n", Case(k_view="1,2,3"), "/tmp/a b", 0.5, reference=True),  # noqa: S108 - only a name
+        Ended(3, None, 11, 0.25, timed_out=False),
+        Hello((_info(),), cuda=True, arch="sm_90", environment={"gpu": None, "torch": "2"}, threads=1),
+    ],
+    ids=["job", "ended", "hello"],
+)
+def test_messages_are_one_line_and_come_back_equal(message: Job | Ended | Hello) -> None:
+    """A line feed inside a text does not end the message."""
+    line = msgspec.json.encode(message)
+    assert b"\n" not in line
+    assert msgspec.json.decode(line, type=type(message)) == message
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        (b"", "the process that loads it ended with status -11"),
+        (b"first\n  last \n\n", "the process that loads it ended with status -11: last"),
+        (b"\xff\n", "the process that loads it ended with status -11: �"),
+    ],
+)
+def test_a_nursery_that_dies_early_is_described_in_one_line(printed: bytes, words: str) -> None:
+    """Its status, and the last line that is not blank."""
+    assert _last_words(io.BytesIO(printed), -11) == words
+
+
+def test_a_nursery_has_one_thread_and_never_the_callers_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device decides on interpretation, not what happens to be set; the kernel cache is kept apart by device."""
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    env = _environment("cuda")
+    assert "TRITON_INTERPRET" not in env
+    assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == "1"
+    assert env["PYTORCH_NVML_BASED_CUDA_CHECK"] == "1"
+    assert env["TRITON_CACHE_DIR"].startswith("/cache/kvcheck/torch-")
+    assert env["TRITON_CACHE_DIR"].endswith("-cuda")
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/mine")
+    assert _environment("cpu")["TRITON_CACHE_DIR"] == "/mine"
+
+
+def test_a_marked_process_is_found_after_it_left_its_parent() -> None:
+    """An orphan in a session of its own is still known by its environment; others are not."""
+    script = (
+        "import os, time\n"
+        "pid = os.fork()\n"
+        "if pid: print(pid, flush=True); os._exit(0)\n"
+        "os.setsid(); os.close(1); time.sleep(60)\n"
+    )
+    env = {**os.environ, MARK: "a-test's own"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, check=True, text=True)
+    pid = int(done.stdout)
+    try:
+        assert _marked("a-test's own") == [pid]
+        assert _marked("a-test's") == []
+    finally:
+        os.kill(pid, 9)
+    wait_for(lambda: not is_running(pid))
+    assert _marked("a-test's own") == []
+
+
+def test_a_case_outside_the_limits_is_unsupported_without_a_process() -> None:
+    """So is one that cannot be placed; each says why."""
+    assert unsupported(Case(), _info(), cuda=False) is None
+    reason = unsupported(Case(dtype="bf16"), _info(Accepts(dtypes=("fp32",))), cuda=False)
+    assert reason == "takes dtype fp32; the case has bf16"
+    odd = unsupported(Case(dtype="fp32", align=2), _info(), cuda=False)
+    assert odd == "align 2 is less than an element of fp32"

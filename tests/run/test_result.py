@@ -1,0 +1,147 @@
+"""From how a child ended to a result, without any child."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kvcheck.contract import Accepts, Computed, Contract, Form
+from kvcheck.run.keep import LARGEST, keep_emission
+from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, Ended, Failure, TargetInfo
+from kvcheck.run.result import SLUGS, expected, not_run, result_of
+from kvcheck.schema import Case, CaseResult, Diagnosis, Outcome
+
+CASE = Case(tokens=2)
+CONTRACT = Contract(scale=Computed("token_head"))
+INFO = TargetInfo(
+    "made-up", "store", CONTRACT, Accepts(), Form(), (), "sibling-pitch", "00", None, "host"
+)  # fmt: skip
+WELL = Ended(0, 0, None, 0.25, timed_out=False)
+
+
+def _result(folder: Path, ended: Ended = WELL) -> CaseResult:
+    return result_of(CASE, ended, folder, INFO, expect_declared=False)
+
+
+def _say(folder: Path, failure: Failure) -> None:
+    (folder / FAILURE).write_bytes(msgspec.msgpack.encode(failure))
+
+
+def test_a_child_that_says_nothing_is_a_crash(tmp_path: Path) -> None:
+    """Exit status 0 without an emission is what `os._exit(0)` in a kernel leaves."""
+    result = _result(tmp_path)
+    assert (result.outcome, result.codes.compared) == ("crash", 0)
+    assert result.reason == "exited with status 0 before the case was done, in the child's own start"
+    assert (result.process.exit, result.process.signal, result.seconds) == (0, None, 0.25)
+
+
+def test_an_emission_and_another_exit_status_is_a_crash(tmp_path: Path) -> None:
+    """What was written before the process failed is not judged, however right it is."""
+    (tmp_path / EMISSION).write_bytes(b"")
+    (tmp_path / STAGE).write_text("launch 3", encoding="utf-8")
+    result = _result(tmp_path, Ended(0, 134, None, 1.0, timed_out=False))
+    assert (result.outcome, result.reason) == ("crash", "exited with status 134 in launch 3")
+
+
+def test_a_signal_is_named(tmp_path: Path) -> None:
+    """The last lines of standard error stay with it, whatever bytes they are."""
+    (tmp_path / STDERR).write_bytes(b"x\n" * 100 + b"Fatal \xff error\n")
+    result = _result(tmp_path, Ended(0, None, 11, 1.0, timed_out=False))
+    assert (result.outcome, result.process.signal) == ("crash", "SIGSEGV")
+    lines = (result.process.error or "").splitlines()
+    assert (len(lines), lines[-1]) == (60, "Fatal � error")
+
+
+def test_a_signal_without_a_name_is_a_number(tmp_path: Path) -> None:
+    """Real-time signals have no name of their own."""
+    result = _result(tmp_path, Ended(0, None, 45, 1.0, timed_out=False))
+    assert (result.outcome, result.reason) == ("crash", "killed by 45 in the child's own start")
+
+
+def test_a_timeout_is_one_whatever_the_child_wrote(tmp_path: Path) -> None:
+    """A process that was killed at its limit may have failed or finished just before."""
+    _say(tmp_path, Failure("crash", "traceback", "RuntimeError"))
+    (tmp_path / STAGE).write_text("launch 2", encoding="utf-8")
+    result = _result(tmp_path, Ended(0, None, 9, 60.3, timed_out=True))
+    assert (result.outcome, result.reason) == ("timeout", "killed after 60 s, at its time limit, in launch 2")
+
+
+@pytest.mark.parametrize("kind", ["crash", "refused"])
+def test_what_a_child_says_of_itself_is_taken(tmp_path: Path, kind: Outcome) -> None:
+    """The summary is the reason, the whole text stays beside it."""
+    assert kind in ("crash", "refused")
+    _say(tmp_path, Failure(kind, "line\nAssertionError: no", "AssertionError: no"))
+    result = _result(tmp_path)
+    assert (result.outcome, result.reason) == (kind, "AssertionError: no")
+    assert result.process.error == "line\nAssertionError: no"
+
+
+def test_an_emission_that_cannot_be_read_is_inconclusive(tmp_path: Path) -> None:
+    """A half-written file is neither the target's fault nor a pass."""
+    (tmp_path / EMISSION).write_bytes(b"\x93")
+    result = _result(tmp_path)
+    assert result.outcome == "inconclusive"
+    assert result.reason.startswith("kvcheck could not judge this emission: ")
+
+
+def test_a_case_that_was_not_run_has_no_process() -> None:
+    """Nothing is claimed of a child that there never was."""
+    result = not_run(CASE, "unsupported", "takes bf16")
+    assert (result.outcome, result.reason, result.seconds) == ("unsupported", "takes bf16", 0.0)
+    assert (result.process.exit, result.process.signal, result.digest) == (None, None, None)
+    assert result.axes["tokens"] == 2
+
+
+def _found(*faults: str) -> tuple[Diagnosis, ...]:
+    return tuple(Diagnosis(fault, "v", 1, 1, "", {}) for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "found", "seen", "becomes"),
+    [
+        ("mismatch", ("sibling-pitch", "other"), True, "xfail"),
+        ("violation", ("sibling-pitch",), True, "xfail"),
+        ("crash", ("sibling-pitch",), False, "xfail"),
+        ("mismatch", ("other", "sibling-pitch"), True, "mismatch"),
+        ("mismatch", (), True, "mismatch"),
+        ("timeout", (), True, "timeout"),
+        ("inconclusive", ("sibling-pitch",), True, "inconclusive"),
+        ("refused", (), True, "refused"),
+        ("pass", (), True, "xpass"),
+        ("pass", (), False, "pass"),
+    ],
+)
+def test_what_was_declared_is_expected(outcome: Outcome, found: tuple[str, ...], seen: bool, becomes: Outcome) -> None:
+    """xfail only where the declared fault comes first; xpass only where it was observable."""
+    index = SLUGS.index("sibling-pitch")
+    assert expected(outcome, "sibling-pitch", _found(*found), (index,) if seen else ()) == becomes
+
+
+def test_a_fault_that_kvcheck_does_not_know_is_never_an_unexpected_pass() -> None:
+    """A declared slug without a detector can be neither found nor missed."""
+    assert expected("pass", "no-such-fault", (), tuple(range(len(SLUGS)))) == "pass"
+
+
+def test_failing_cases_keep_their_emission(tmp_path: Path) -> None:
+    """Under the case's id; a pass keeps nothing, and neither does what is too large."""
+    case_folder, kept = tmp_path / "case", tmp_path / "kept"
+    case_folder.mkdir()
+    (case_folder / EMISSION).write_bytes(b"emission")
+    keep_emission(kept, not_run(CASE, "pass", ""), case_folder)
+    assert not kept.exists()
+    failed = not_run(CASE, "mismatch", "1 code wrong")
+    keep_emission(kept, failed, case_folder)
+    assert [(file.name, file.read_bytes()) for file in kept.iterdir()] == [(f"{failed.id}.msgpack", b"emission")]
+    (case_folder / EMISSION).write_bytes(bytes(LARGEST + 1))
+    keep_emission(kept, not_run(Case(tokens=3), "mismatch", ""), case_folder)
+    assert len(list(kept.iterdir())) == 1
+
+
+def test_a_folder_that_cannot_be_made_loses_only_the_copy(tmp_path: Path) -> None:
+    """A full or read-only disk does not stop the run."""
+    (tmp_path / EMISSION).write_bytes(b"emission")
+    (tmp_path / "file").write_bytes(b"")
+    keep_emission(tmp_path / "file" / "kept", not_run(CASE, "mismatch", ""), tmp_path)
+    assert not (tmp_path / "file" / "kept").exists()
