@@ -127,7 +127,8 @@ class Accepts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `head_pitch="dense"` takes only rows whose heads follow each other without a gap; `inner=1` only a unit stride
     between elements; `align` only base addresses that are multiples of so many bytes; `same_pitch` only K and V with
-    equal strides; `source="fused_kv"` only K and V that are one tensor of K heads, then V heads.
+    equal strides; `equal_lengths` only K and V with as many rows as there are slots; `source="fused_kv"` only K and V
+    that are one tensor of K heads, then V heads.
     """
 
     dtypes: tuple[Literal["bf16", "fp16", "fp32"], ...] | None = None
@@ -139,7 +140,13 @@ class Accepts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inner: Literal[1] | None = None
     align: int = 1
     same_pitch: bool = False
+    equal_lengths: bool = False
     source: Literal["k_v", "fused_kv"] = "k_v"
+
+    def __post_init__(self) -> None:
+        """Refuse an alignment that no address has. Raises ValueError."""
+        if self.align < 1:
+            raise ValueError(f"align is {self.align}; expected 1 or more, in bytes")
 
 
 class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -164,5 +171,7 @@ class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"page is {self.page}; expected 1 or more")
         if self.inline_pad < 0:
             raise ValueError(f"inline_pad is {self.inline_pad}; expected 0 or more")
+        if self.inline_pad and self.scales != "inline":
+            raise ValueError(f"inline_pad is {self.inline_pad} and scales {self.scales!r}; expected scales='inline'")
         if self.scales == "inline" and self.kind in ("packed", "fused"):
             raise ValueError(f"inline scales in a {self.kind!r} cache; expected slots, pages or heads_pages")

@@ -52,6 +52,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     k_scale: str = "2^-3"
     v_scale: str = "2^-3"
     tokens: int = 8
+    extra_tokens: int = 0
+    """Rows that K and V have beyond the slots, as a padded batch has: they are not to be stored."""
     heads: int = 3
     head_dim: int = 128
     head_dim_v: int | None = None
@@ -72,6 +74,11 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     launch: str = "eager"
     align: int = 16
     seed: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Rows of K and of V: one a token, and the extra ones."""
+        return self.tokens + self.extra_tokens
 
     @property
     def dim_v(self) -> int:

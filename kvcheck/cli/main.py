@@ -8,6 +8,7 @@ import typer
 
 import kvcheck
 from kvcheck.cli.cases import cases
+from kvcheck.cli.doctor import doctor
 from kvcheck.cli.matrix import matrix
 from kvcheck.cli.targets import targets
 from kvcheck.errors import KvcheckError
@@ -33,6 +34,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 app.command("matrix")(matrix)
 app.command("cases")(cases)
 app.command("targets")(targets)
+app.command("doctor")(doctor)
 
 
 def main() -> None:

@@ -18,12 +18,14 @@ LONGEST = 86400
 def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     files: options.Files = None,
     target: options.Targets = None,
+    arch: options.Archs = None,
     device: options.Device = "auto",
     jobs: options.Jobs = 0,
     out: options.Out = Path("reports"),
     select: options.Select = None,
     shard: options.Shard = None,
     timeout: options.Timeout = 60.0,
+    require_native: options.RequireNative = False,
     strict: options.Strict = False,
     expect_declared: options.ExpectDeclared = False,
 ) -> None:
@@ -32,7 +34,8 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     Exit status: 0 every case passed; 1 a wrong byte, a violation, a crash or a timeout; 2 bad usage or input;
     3 something could not be judged; 4 nothing was compared.
     """
-    from kvcheck.matrix.load import load_cases  # noqa: PLC0415 - numpy and rich stay out of `kvcheck --help`
+    from kvcheck.lowering.archs import capability  # noqa: PLC0415 - numpy and rich stay out of `kvcheck --help`
+    from kvcheck.matrix.load import load_cases  # noqa: PLC0415
     from kvcheck.matrix.select import select as chosen  # noqa: PLC0415
     from kvcheck.matrix.select import shard as part  # noqa: PLC0415
     from kvcheck.run.command import run_targets  # noqa: PLC0415
@@ -51,6 +54,8 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
         cases = chosen(cases, select)
     if shard:
         cases = part(cases, shard)
-    run = Options(device=device, jobs=jobs, timeout=timeout, expect_declared=expect_declared)
+    for name in arch or ():
+        capability(name)
+    run = Options(device, tuple(arch or ()), require_native, jobs, timeout, expect_declared)
     command = shlex.join(["kvcheck", *sys.argv[1:]])
     raise typer.Exit(run_targets(target or ["store"], cases, run, out, command, strict=strict))

@@ -21,6 +21,17 @@ Select = Annotated[
     ),
 ]
 Shard = Annotated[str | None, typer.Option("--shard", metavar="K/N", help="Only the K-th of N equal parts.")]
+Archs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--arch",
+        metavar="sm_89",
+        help="Run as this arch: natively where this GPU is one, else its lowering. May be given several times.",
+    ),
+]
+RequireNative = Annotated[
+    bool, typer.Option("--require-native", help="Exit 3 where an arch asked for is not that of this GPU.")
+]
 Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda", help="Where to run the target.")]
 Jobs = Annotated[
     int, typer.Option("-j", "--jobs", metavar="N", help="Cases at a time. 0: as many as cores, at most 8 on a GPU.")

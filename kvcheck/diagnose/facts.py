@@ -95,10 +95,7 @@ class Facts:
 
     def agreement(self, tensor: Tensor, x: Floats, stored: Stored) -> Agreement:
         """Which bytes of `stored` follow from `x`, the codes by the stored scale where that one does."""
-        scale, rule, accepted = self._scale(tensor, x), self.contract.scale, None
-        if isinstance(rule, Computed) and stored.scale is not None:
-            accepted = legal_scales(rule, stored.scale.reshape(_shape(rule, scale)), x).reshape(scale.shape)
-            scale = np.where(accepted, stored.scale, scale)
+        scale, accepted = self._accepted(tensor, x, stored)
         elements = self._elements(scale, x)
         codes = stored.codes == right_codes(self.contract, x, elements)
         if self.contract.declared_ulps:
@@ -109,6 +106,19 @@ class Facts:
             undefined = np.isnan(apply_scale(self.contract, x, elements))
         return Agreement(codes | undefined, accepted, undefined)
 
+    def scaled(self, tensor: Tensor, stored: Stored) -> tuple[Floats, Mask]:
+        """The right rows with their scale applied, fp32 `[n, heads, dim]`, and where that scale is a right one.
+
+        The stored scale, where it is exact or legal; where it is not, the codes say nothing of how they were made.
+        """
+        x = self.values(tensor)
+        scale, accepted = self._accepted(tensor, x, stored)
+        elements = self._elements(scale, x)
+        known = np.ones(x.shape, np.bool_)
+        if accepted is not None:
+            known = self._elements(accepted.astype(np.float32), x) != 0
+        return apply_scale(self.contract, x, elements), known
+
     def emitted(self, tensor: Tensor) -> Stored:
         """What launch 1 stored."""
         codes = self._array(f"{tensor}_codes")[..., 0]
@@ -116,6 +126,14 @@ class Facts:
             return Stored(codes, None)
         name = f"{tensor}_scales"
         return Stored(codes, _scale_values(self._array(name), self.emission.placement.get(name)))
+
+    def _accepted(self, tensor: Tensor, x: Floats, stored: Stored) -> tuple[Floats, Mask | None]:
+        """The scale of rows `x` to judge codes by, the stored one where it follows from `x`; and where it does."""
+        scale, rule, accepted = self._scale(tensor, x), self.contract.scale, None
+        if isinstance(rule, Computed) and stored.scale is not None:
+            accepted = legal_scales(rule, stored.scale.reshape(_shape(rule, scale)), x).reshape(scale.shape)
+            scale = np.where(accepted, stored.scale, scale)
+        return scale, accepted
 
     def _stores_scales(self, tensor: Tensor) -> bool:
         return self.emission.placement.find(f"{tensor}_scales") is not None

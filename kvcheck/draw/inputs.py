@@ -22,10 +22,16 @@ PLAIN_PAGE = 16
 #: What is added to the seed of a tensor that is redrawn: no matrix has such seeds.
 REDRAW = 1 << 63
 
+#: What is added to the seed of the rows that K and V have beyond the slots.
+EXTRA = 1 << 64
+
 
 @dataclass(frozen=True)
 class Inputs:
-    """Storage bits and exact fp32 values of K `[tokens, heads, head_dim]` and V, slot ids `[tokens]`, given scales."""
+    """Storage bits and exact fp32 values of K `[rows, heads, head_dim]` and V, slot ids `[tokens]`, given scales.
+
+    The first `tokens` rows are those that the slots name.
+    """
 
     k: Bits
     v: Bits
@@ -81,7 +87,10 @@ def _rows(case: Case, role: Tensor, seed: int) -> Bits:
     kind = case.k_values if role == "k" else case.v_values
     dim = case.head_dim if role == "k" else case.dim_v
     bits = values.bits(kind, case.dtype, (case.tokens, case.heads, dim), role, seed)
-    if repeats(view) and case.tokens:
+    if case.extra_tokens:  # drawn apart, so that the rows to be stored are those of the case without them
+        extra = values.bits(kind, case.dtype, (case.extra_tokens, case.heads, dim), role, seed + EXTRA)
+        bits = np.concatenate([bits, extra])
+    if repeats(view) and case.rows:
         return np.ascontiguousarray(np.broadcast_to(bits[:1], bits.shape))
     return bits
 

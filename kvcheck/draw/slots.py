@@ -65,6 +65,13 @@ def _negative_mixed(tokens: int, slots: int, page: int, seed: int) -> Slots:
     return np.where(negative, -1, _permuted(tokens, slots, page, seed)).astype(np.int64)
 
 
+def _duplicates(tokens: int, slots: int, page: int, seed: int) -> Slots:
+    """Return half as many slots as tokens, rounded up, each for two tokens or one, in drawn order."""
+    few = _permuted((tokens + 1) // 2, slots, page, seed)
+    drawn = counter.words(("slots", "duplicates", tokens, slots, seed), 0, tokens)
+    return few[np.argsort(drawn, kind="stable") // 2]
+
+
 def _all_negative(tokens: int, slots: int, page: int, seed: int) -> Slots:  # noqa: ARG001
     return np.full(tokens, -1, dtype=np.int64)
 
@@ -90,6 +97,7 @@ _KINDS: dict[str, Callable[[int, int, int, int], Slots]] = {
     "ascending": _ascending,
     "permuted": _permuted,
     "negative_mixed": _negative_mixed,
+    "duplicates": _duplicates,
     "all_negative": _all_negative,
     "last": _last,
     "page_edges": _page_edges,

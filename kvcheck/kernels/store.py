@@ -19,6 +19,9 @@ from kvcheck.kernels.encode import encode_e4m3fn
 
 CONTRACT = Contract(scale=Computed("token_head", maximum=448.0, eps=1e-10, derive="divide"), apply="divide")
 
+#: Slots that a program compares with its own at a time.
+SLOTS_A_STEP = 64
+
 #: Elements of the largest tile that Triton allows a program.
 LARGEST_TILE = 1 << 20
 
@@ -59,7 +62,7 @@ def store_side(
     scale = tl.div_rn(tl.maximum(amax, 1e-10), tl.full([BLOCK_HEADS], 448.0, tl.float32))
     wide = tl.broadcast_to(scale[:, None], [BLOCK_HEADS, BLOCK_DIM])
     scaled = tl.div_rn(value, wide)
-    if NATIVE_CAST:
+    if NATIVE_CAST:  # noqa: SIM108 - only one side may be compiled: fp8 does not exist for every arch
         code = scaled.to(tl.float8e4nv).to(tl.uint8, bitcast=True)
     else:
         code = encode_e4m3fn(scaled).to(tl.uint8)
@@ -67,6 +70,17 @@ def store_side(
     tl.store(target + heads * codes_head + dims * codes_inner, code, mask=mask)
     head = tl.arange(0, BLOCK_HEADS).to(tl.int64)
     tl.store(scales + slot * scales_slot + head * scales_head, scale, mask=head < HEADS)
+
+
+@triton.jit
+def is_named_later(slots, slots_stride, slots_count, token, slot, STEP: tl.constexpr):
+    """Whether a later token has this slot too."""
+    named = 0
+    for start in range(token + 1, slots_count, STEP):
+        later = start + tl.arange(0, STEP).to(tl.int64)
+        found = tl.load(slots + later * slots_stride, mask=later < slots_count, other=-1).to(tl.int64)
+        named = tl.maximum(named, tl.max((found == slot).to(tl.int32), axis=0))
+    return named > 0
 
 
 @triton.jit
@@ -79,6 +93,7 @@ def store_kernel(
     k_scales,
     v_scales,
     slots_stride,
+    slots_count,
     k_token,
     k_head,
     k_inner,
@@ -101,11 +116,17 @@ def store_kernel(
     BLOCK_HEADS: tl.constexpr,
     BLOCK_DIM_K: tl.constexpr,
     BLOCK_DIM_V: tl.constexpr,
+    STEP: tl.constexpr,
     NATIVE_CAST: tl.constexpr,
 ):
-    """Store one token of K and of V at its slot; a negative slot stores nothing."""
+    """Store one token of K and of V at its slot; a negative slot stores nothing.
+
+    Of tokens that share a slot only the last is stored: two programs that write one row at a time may leave parts of
+    both, or the codes of one with the scale of the other.
+    """
     token = tl.program_id(0).to(tl.int64)
     slot = tl.load(slots + token * slots_stride).to(tl.int64)
+    slot = tl.where(is_named_later(slots, slots_stride, slots_count, token, slot, STEP), -1, slot)
     if slot >= 0:
         store_side(
             k, k_codes, k_scales, token, slot, k_token, k_head, k_inner, kc_slot, kc_head, kc_inner, ks_slot, ks_head,
@@ -127,23 +148,25 @@ def launch(
     v_strides: Sequence[int] | None = None,
     native_cast: bool = False,
 ) -> None:
-    """Launch the store. `k`, `v` are `[tokens, heads, head_dim]`, `slots` is `[tokens]`.
+    """Launch the store. `k`, `v` are `[rows, heads, head_dim]`, `slots` is `[tokens]`; rows beyond stay unstored.
 
     The strides are the tensors' own; specimens pass others. `native_cast` encodes with Triton's own cast. Raises
     Refused for what the kernel cannot store.
     """
     check(k, v, slots, cache)
-    tokens, heads, dim_k = k.shape
+    tokens = len(slots)
+    _, heads, dim_k = k.shape
     dim_v = v.shape[2]
     if tokens == 0:
         return
     codes_k, codes_v, scales_k, scales_v = cache.k.codes, cache.v.codes, cache.k.scales, cache.v.scales
     store_kernel[(tokens,)](
-        k, v, slots, codes_k, codes_v, scales_k, scales_v, slots.stride(0),
+        k, v, slots, codes_k, codes_v, scales_k, scales_v, slots.stride(0), tokens,
         *(k.stride() if k_strides is None else k_strides), *(v.stride() if v_strides is None else v_strides),
         *codes_k.stride(), *codes_v.stride(), *scales_k.stride(), *scales_v.stride(),
         HEADS=heads, DIM_K=dim_k, DIM_V=dim_v, BLOCK_HEADS=triton.next_power_of_2(heads),
-        BLOCK_DIM_K=triton.next_power_of_2(dim_k), BLOCK_DIM_V=triton.next_power_of_2(dim_v), NATIVE_CAST=native_cast,
+        BLOCK_DIM_K=triton.next_power_of_2(dim_k), BLOCK_DIM_V=triton.next_power_of_2(dim_v), STEP=SLOTS_A_STEP,
+        NATIVE_CAST=native_cast,
     )  # fmt: skip
 
 
@@ -161,8 +184,8 @@ def check(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -
         raise Refused(f"k is {tuple(k.shape)} and v {tuple(v.shape)}; accepted: equal tokens and heads")
     if slots.dtype not in (torch.int32, torch.int64):
         raise Refused(f"slots has dtype {slots.dtype}; accepted: int32, int64")
-    if slots.dim() != 1 or len(slots) < len(k):
-        raise Refused(f"slots has shape {tuple(slots.shape)}; accepted: one a token, {len(k)}")
+    if slots.dim() != 1 or len(slots) > len(k):
+        raise Refused(f"slots has shape {tuple(slots.shape)}; accepted: one a token, {len(k)} or fewer")
     for name, rows, source in (("k", cache.k, k), ("v", cache.v, v)):
         _check_rows(f"cache.{name}.codes", rows.codes, torch.uint8, tuple(source.shape[1:]))
         _check_rows(f"cache.{name}.scales", rows.scales, torch.float32, (source.shape[1],))

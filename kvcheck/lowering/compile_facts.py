@@ -61,7 +61,9 @@ def compile_facts(
         raise KvcheckError(f"target {spec!r}: compiling took more than {timeout:g} seconds") from error
     if not done.stdout:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        raise KvcheckError(f"target {spec!r}: the process that compiles it ended with status {done.returncode}: {lines[-1:]}")
+        raise KvcheckError(
+            f"target {spec!r}: the process that compiles it ended with status {done.returncode}: {lines[-1:]}"
+        )
     answer = msgspec.json.decode(done.stdout, type=CompileAnswer)
     if answer.error is not None:
         raise KvcheckError(answer.error)

@@ -1,14 +1,15 @@
 """Triton's interpreter with right float conversions. The only place that touches how the interpreter converts floats.
 
-`triton.runtime.interpreter._convert_float` is private. On triton 3.2 to 3.9 every conversion to or from an 8-bit float
-or bf16 passes through it, the implicit one of a store included. It loses carries, wraps on overflow, truncates fp32 to
-bf16, and decodes 0x7F of e4m3fn to 480. Here it is replaced. On another version that is tried likewise, and
-`kvcheck.lowering.interpreter_probe` says whether it worked.
+`triton.runtime.interpreter._convert_float` is private. On triton 3.2 to 3.9 every conversion between an 8-bit float and
+another, and between fp32 and bf16, passes through it, the implicit one of a store included. It loses carries, wraps on
+overflow, truncates fp32 to bf16, and decodes 0x7F of e4m3fn to 480. Here it is replaced. On another version that is
+tried likewise, and `kvcheck.lowering.interpreter_probe` says whether it worked.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Protocol, TypeAlias
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from kvcheck.formats import bits
 from kvcheck.formats.cast import bf16_patterns, fp16_patterns
 from kvcheck.formats.decode import decode
+from kvcheck.lowering import interpreter_bf16
 from kvcheck.lowering.archs import CastModel, Source, cast_model
 
 Patterns: TypeAlias = npt.NDArray[np.uint32]
@@ -35,7 +37,9 @@ WIDE: dict[str, Source] = {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
 class TritonType(Protocol):
     """Triton's scalar type, as far as it matters here."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Triton's name of the type: `fp32`."""
 
 
 class NotModelledError(Exception):
@@ -47,31 +51,37 @@ class NotCompiledError(Exception):
 
 
 def install(arch: str) -> None:
-    """Make the interpreter of this process convert as `arch`'s compiler does. A second call changes the arch.
+    """Make the interpreter of this process convert as `arch`'s compiler does, and compute with bf16 as GPUs do.
 
-    Does nothing where there is no Triton, which the probe will say. Raises SelectionError for an unknown arch.
+    A second call changes the arch. Where Triton is missing, or has no such internals, the probe will say so. Raises
+    SelectionError for an unknown arch.
     """
     model = cast_model(arch)
-    with contextlib.suppress(ImportError):
-        setattr(_interpreter(), "_convert_float", conversion(model))  # noqa: B010 - a private name, set on purpose
+    with contextlib.suppress(ImportError, AttributeError):
+        module = _interpreter()
+        setattr(module, "_convert_float", conversion(model))  # noqa: B010 - a private name, set on purpose
+        interpreter_bf16.replace(module)
 
 
 @contextlib.contextmanager
 def corrected(arch: str) -> Iterator[None]:
-    """Convert as `arch` does within the block only. Raises ImportError without Triton, and as `install` does."""
+    """Convert as `arch` does within the block, and as Triton does itself behind it. Raises as `install` does.
+
+    Raises ImportError too, where there is no Triton.
+    """
     module = _interpreter()
-    before = vars(module).get("_convert_float")
+    before = vars(module)["_convert_float"]
     install(arch)
     try:
         yield
     finally:
         setattr(module, "_convert_float", before)  # noqa: B010
+        interpreter_bf16.restore(module)
 
 
 def _interpreter() -> ModuleType:
-    import triton.runtime.interpreter as module  # noqa: PLC0415 - after TRITON_INTERPRET has been set
-
-    return module
+    # Imported late: TRITON_INTERPRET must have been set before Triton is.
+    return importlib.import_module("triton.runtime.interpreter")
 
 
 def conversion(model: CastModel) -> Conversion:
@@ -105,9 +115,11 @@ def _widened(values: npt.NDArray[np.generic], source: TritonType) -> Patterns:
     if source.name == "fp32":
         return raw.astype(np.uint32)
     if source.name == "bf16":
-        return raw.astype(np.uint32) << np.uint32(16)
+        shifted: Patterns = raw.astype(np.uint32) << np.uint32(16)
+        return shifted
     if source.name == "fp16":
-        return raw.view(np.float16).astype(np.float32).view(np.uint32)
+        widened: npt.NDArray[np.float32] = raw.view(np.float16).astype(np.float32)
+        return widened.view(np.uint32)
     if source.name in FORMATS:
         return decode(raw.view(np.uint8), FORMATS[source.name]).view(np.uint32)
     raise NotModelledError(f"kvcheck has no model of a conversion from {source.name}")

@@ -15,6 +15,7 @@ from kvcheck.formats import exact
 from kvcheck.formats.decode import decode
 from kvcheck.lowering.archs import CastModel, cast_model, installed
 from kvcheck.lowering.cast_lowering import model_error
+from kvcheck.lowering.messages import described
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 
@@ -31,14 +32,19 @@ BF16_PROBES = (
     (0x3F808000, 0x3F80), (0x3F818000, 0x3F82), (0x3F80C000, 0x3F81), (0x3FFFFFFF, 0x4000), (0x7F7FFFFF, 0x7F80),
     (0x80000000, 0x8000), (0xFF800000, 0xFF80), (0x00018000, 0x0002),
 )  # fmt: skip
+#: Values that bf16 holds, their squares rounded to bf16, whether they exceed -1, and their whole parts, then in bf16.
+BF16_SUMS = (
+    (1.5, 2.25, 1, 1, 1), (-2.0, 4, 0, -2, -2), (-0.5, 0.25, 1, 0, 0), (1.0078125, 1.015625, 1, 1, 1),
+    (3.015625, 9.125, 1, 3, 3), (257.0, 65536, 1, 256, 256), (-300.0, 90112, 0, -300, -300), (0.0, 0, 1, 0, 0),
+)  # fmt: skip
 
 
 def probe(arch: str) -> str | None:
-    """Why the interpreter of this process does not convert as the model of `arch` says, or the model is not what the
-    installed Triton compiles: one line, or None where both are right.
+    """Why interpreted casts of this process do not stand for `arch`: one line, or None where they do.
 
-    Call it after `interpreter_cast.install(arch)`. What depends on the cast is inconclusive where this is not None.
-    Raises SelectionError for an unknown arch.
+    Either the model is not what the installed Triton compiles for it, or the interpreter does not convert as the
+    model says. Call it after `interpreter_cast.install(arch)`. What depends on the cast is inconclusive where this is
+    not None. Raises SelectionError for an unknown arch.
     """
     # The compiler first: some versions of the interpreter leave Triton's language patched behind them.
     return model_error(arch) or interpreter_error(arch)
@@ -48,9 +54,9 @@ def interpreter_error(arch: str) -> str | None:
     """The interpreter's half of `probe`: why it does not convert as the model says, or None. Starts no compiler."""
     model = cast_model(arch)
     try:
-        return _narrowing_error() or (_cast_error(model) if model.compiles else _refusal_error(model))
+        return _narrowing_error() or _bf16_error() or (_cast_error(model) if model.compiles else _refusal_error(model))
     except Exception as error:  # noqa: BLE001 - whatever an unknown interpreter raises
-        return f"triton {installed()}: the interpreter's self-test raised {type(error).__name__}: {error}"
+        return f"triton {installed()}: the interpreter's self-test raised {described(error)}"
 
 
 def probe_values() -> Floats:
@@ -70,6 +76,22 @@ def _narrowing_error() -> str | None:
         if got != expected:
             return _differs("bf16", np.uint32(pattern).view(np.float32), got, expected)
     return None
+
+
+def _bf16_error() -> str | None:
+    """Arithmetic in bf16."""
+    from kvcheck.kernels import conversions  # noqa: PLC0415
+
+    values = np.array([each[0] for each in BF16_SUMS], dtype=np.float32)
+    found = interpret(conversions.compute_bf16, values, np.zeros(4 * values.size, dtype=np.float32))
+    right = np.array([each[1:] for each in BF16_SUMS], dtype=np.float32).T.reshape(-1)
+    wrong = np.flatnonzero(found != right)
+    if not wrong.size:
+        return None
+    part, at = divmod(int(wrong[0]), values.size)
+    what = ("square", "comparison with -1", "whole part", "whole part as bf16")[part]
+    first = f"{found[wrong[0]]}, expected {right[wrong[0]]}"
+    return f"triton {installed()}: in bf16, the interpreter's {what} of {values[at]} gives {first}"
 
 
 def _cast_error(model: CastModel) -> str | None:
@@ -115,7 +137,7 @@ def _refusal_error(model: CastModel) -> str | None:
 
     try:
         interpret(conversions.cast, probe_values(), np.zeros(128, dtype=np.uint8))
-    except Exception as error:  # noqa: BLE001 - the interpreter wraps what a conversion raises
+    except Exception as error:
         if "not supported in this architecture" in str(error):
             return None
         raise
@@ -123,11 +145,15 @@ def _refusal_error(model: CastModel) -> str | None:
 
 
 def interpret(
-    kernel: Callable[..., None], values: npt.NDArray[np.generic], results: npt.NDArray[np.generic], *, float8: bool = False
+    kernel: Callable[..., None],
+    values: npt.NDArray[np.generic],
+    results: npt.NDArray[np.generic],
+    *,
+    float8: bool = False,
 ) -> npt.NDArray[np.generic]:
     """Run one program of a plain kernel through the interpreter, whatever TRITON_INTERPRET says; its results.
 
-    Both arrays are flat, as long as each other, a power of two. `float8` hands the results over as e4m3fn.
+    Both arrays are flat; SIZE is the number of values, a power of two. `float8` hands the results over as e4m3fn.
     """
     import torch  # noqa: PLC0415 - the interpreter takes its tensors
     from triton.runtime.interpreter import InterpretedFunction  # noqa: PLC0415 - private
@@ -149,4 +175,5 @@ def _first_difference(
 
 
 def _differs(what: str, value: np.float32, got: int, expected: int) -> str:
-    return f"triton {installed()}: the interpreter's cast of {value} to {what} gives 0x{got:02X}, expected 0x{expected:02X}"
+    cast = f"the interpreter's cast of {value} to {what}"
+    return f"triton {installed()}: {cast} gives 0x{got:02X}, expected 0x{expected:02X}"

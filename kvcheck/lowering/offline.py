@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from kvcheck.lowering.archs import AMD, capability, check_arch
 from kvcheck.lowering.cast_lowering import casts, divisions
 from kvcheck.lowering.facts import CompileFact
+from kvcheck.lowering.messages import described
 
 #: Threads of a warp, and of what AMD calls a wavefront.
 _WARP, _WAVEFRONT = 32, 64
@@ -108,16 +109,6 @@ def _fact(arch: str, name: str, kernel: object) -> CompileFact:
 
 
 def _failure(arch: str, name: str, error: Exception) -> CompileFact:
-    """The compiler's message. The exception that says most is the first of the chain."""
-    first: BaseException = error
-    while first.__cause__ is not None:
-        first = first.__cause__
-    log = "".join(traceback.format_exception_only(error)) + str(first)
-    return CompileFact(arch, name, "failed", error=one_line(str(first)) or type(first).__name__, log=log[-_LOG:])
-
-
-def one_line(text: str) -> str:
-    """The line of a compiler's message that says what is wrong: the first that names an error, else the last."""
-    lines = [line.strip() for line in text.splitlines() if re.search(r"\w", line)]
-    telling = [line for line in lines if re.search(r"not supported|[Uu]nsupported|\berror\b|requires", line)]
-    return (telling or lines[-1:] or [""])[0][:300]
+    """The compiler's message."""
+    log = "".join(traceback.format_exception(error))
+    return CompileFact(arch, name, "failed", error=described(error), log=log[-_LOG:])

@@ -22,17 +22,18 @@ def block_patterns(block: int) -> Patterns32:
     """The 2^24 fp32 bit patterns whose upper byte is `block`, ascending. Raises ValueError outside 0 … 255."""
     if not 0 <= block < BLOCKS:
         raise ValueError(f"block {block} is not one of 0 to {BLOCKS - 1}")
-    first = np.uint32(block << 24)
-    return np.arange(BLOCK, dtype=np.uint32) + first
+    return np.arange(block * BLOCK, (block + 1) * BLOCK, dtype=np.int64).astype(np.uint32)
 
 
 def half_patterns(source: Source) -> Patterns32:
     """All 2^16 values of bf16 or fp16, in the order of their own bit patterns, as the fp32 patterns they widen to."""
     every = np.arange(1 << 16, dtype=np.uint32)
     if source == "bf16":
-        return every << np.uint32(16)
+        shifted: Patterns32 = every << np.uint32(16)
+        return shifted
     if source == "fp16":
-        return every.astype(np.uint16).view(np.float16).astype(np.float32).view(np.uint32)
+        widened: npt.NDArray[np.float32] = every.astype(np.uint16).view(np.float16).astype(np.float32)
+        return widened.view(np.uint32)
     raise ValueError(f"{source} has more than 2^16 values; use block_patterns")
 
 
@@ -41,7 +42,8 @@ def model_codes(
 ) -> npt.NDArray[np.uint8]:
     """The e4m3fn codes that the model of `arch` gives for fp32 bit patterns, widened from `source`, in their shape.
 
-    `triton` is the version whose compiler is modelled, which is the installed one unless it is given. Raises SelectionError, one line, for an arch that is unknown or has no model, with the reason.
+    `triton` is the version whose compiler is modelled, which is the installed one unless it is given. Raises
+    SelectionError, one line, for an arch that is unknown or has no model, with the reason.
     """
     model = cast_model(arch, triton)
     rounding = model.rounding(source)
@@ -50,9 +52,9 @@ def model_codes(
     return bits.encode(patterns, rounding=rounding)
 
 
-def digest(codes: npt.NDArray[np.uint8] | bytes) -> str:
+def digest(codes: npt.NDArray[np.uint8]) -> str:
     """The SHA-256 of codes, one byte each, in hexadecimal."""
-    return hashlib.sha256(codes).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(codes).data).hexdigest()
 
 
 def model_digest(arch: str, block: int, *, triton: str | None = None) -> str:

@@ -100,6 +100,7 @@ _ALL = (
     _spelled("k_scale", scales.ACCEPTED, _is_scale),
     _spelled("v_scale", scales.ACCEPTED, _is_scale),
     _number("tokens", 0, 1 << 24),
+    _number("extra_tokens", 0, 1 << 24),
     _number("heads", 1, 1 << 12),
     _number("head_dim", 1, 1 << 16),
     _number("head_dim_v", 1, 1 << 16),

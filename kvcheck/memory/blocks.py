@@ -107,6 +107,6 @@ def _source_block(source: Source, case: Case) -> Block:
     tensors = []
     for name, view in source.views:
         dim = case.head_dim if name == "k" else case.dim_v
-        dims = (case.tokens, case.heads, dim)
+        dims = (case.rows, case.heads, dim)
         tensors.append(Placed(name, 0, view.offset * item, case.dtype, dims, view.strides))
     return Block(source.elements * item, "poison", source.owner, case.dtype, tuple(tensors), case.align)

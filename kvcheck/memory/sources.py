@@ -36,7 +36,7 @@ def sources(case: Case, accepts: Accepts) -> tuple[Source, ...]:
     k = view(names["k"], _shape(case, "k"))
     v = view(names["v"], _shape(case, "v"))
     for name, found, dim in (("k", k, case.head_dim), ("v", v, case.dim_v)):
-        if overlaps((case.tokens, case.heads, dim), found.strides):
+        if overlaps((case.rows, case.heads, dim), found.strides):
             raise Unplaceable(f"{name}_view {names[name]} puts elements of {name.upper()} on each other")
     if k.parent is not None and k.parent == v.parent:
         return (Source("kv", max(k.elements, v.elements), (("k", k), ("v", v))),)
@@ -46,7 +46,7 @@ def sources(case: Case, accepts: Accepts) -> tuple[Source, ...]:
 
 def _shape(case: Case, tensor: Tensor) -> Shape:
     dim = case.head_dim if tensor == "k" else case.dim_v
-    return Shape(tensor, case.tokens, case.heads, dim, case.head_dim, case.dim_v)
+    return Shape(tensor, case.rows, case.heads, dim, case.head_dim, case.dim_v)
 
 
 def overlaps(dims: tuple[int, int, int], strides: tuple[int, int, int]) -> bool:

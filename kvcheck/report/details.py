@@ -53,6 +53,7 @@ def rows(group: Group) -> list[Row]:
         Row("or", "; ".join(_alternative(other) for other in example.diagnosis[1 : 1 + MOST])),
         Row("tolerance", tolerance(group)),
         Row("confirmed", _confirmed(group)),
+        Row("exactly", f"where {group.decided}" if group.decided else "", code=True),
         Row("shared", _shared(group), code=True),
         Row("counts", _counts(group), code=True),
         Row(
@@ -106,6 +107,8 @@ def _figure(side: Tolerance) -> str:
 def _explains(first: Diagnosis) -> str:
     """How much the first diagnosis explains, and its evidence."""
     evidence = ", ".join(f"{one_line(key)} = {_value(value)}" for key, value in first.evidence.items())
+    if not first.of:
+        return evidence
     return f"{first.explains} of {number(first.of, 'wrong byte')}{f' ({evidence})' if evidence else ''}"
 
 

@@ -11,6 +11,7 @@ import msgspec
 from kvcheck.report import axes
 from kvcheck.report.axes import Value
 from kvcheck.report.channels import failed_channels, last_line
+from kvcheck.report.deciding import deciding
 from kvcheck.report.outcomes import FAILING, rank
 from kvcheck.report.plain import one_line
 from kvcheck.report.repeat import repeat
@@ -35,6 +36,8 @@ class Group(msgspec.Struct, frozen=True):
     """Axis values that all members have, and not all cases of the report; the rarest in the report first."""
     counts: dict[str, dict[str, tuple[int, int]]]
     """For each axis that varies among the report's cases and is not shared: value → (members, all cases)."""
+    decided: str
+    """Where one axis or two tell the members from all other cases: `k_view,v_view is dense,qkv or qkv,dense`."""
     repeat: str
     """The command that runs the example alone."""
 
@@ -59,7 +62,9 @@ def group_failures(report: Report) -> tuple[Group, ...]:
     sorted_into: defaultdict[tuple[Outcome, tuple[str, ...], str], list[CaseResult]] = defaultdict(list)
     for case in report.cases:
         if case.outcome in FAILING:
-            sorted_into[case.outcome, failed_channels(case), _key(case)].append(case)
+            # One fault may fail other channels in other layouts; a case without a diagnosis goes by its channels.
+            channels = () if case.diagnosis else failed_channels(case)
+            sorted_into[case.outcome, channels, _key(case)].append(case)
     every = [axes.complete(case) for case in report.cases]
     groups = [_group(report, every, members) for members in sorted_into.values()]
     return tuple(
@@ -88,10 +93,11 @@ def _reason(case: CaseResult) -> str:
 
 
 def _diagnosed(case: CaseResult) -> str:
-    """The first diagnosis: the fault and the tensor it is in."""
-    first = case.diagnosis[0]
-    tensor = first.tensor.upper() if first.tensor in ("k", "v") else one_line(first.tensor)
-    return f"{one_line(first.fault)} in {tensor}" if tensor else one_line(first.fault)
+    """The first diagnosis: the fault, and every tensor that it is diagnosed in."""
+    fault = case.diagnosis[0].fault
+    tensors = sorted({one_line(found.tensor) for found in case.diagnosis if found.fault == fault and found.tensor})
+    named = " and ".join(name.upper() if name in ("k", "v") else name for name in tensors)
+    return f"{one_line(fault)} in {named}" if named else one_line(fault)
 
 
 def _cause(case: CaseResult) -> str:
@@ -134,5 +140,11 @@ def _group(report: Report, every: Sequence[dict[str, Value]], members: list[Case
         del alike["head_dim_v"]  # it follows head_dim: twice the same news
     first = members[0]
     return Group(
-        first.outcome, failed_channels(first), _cause(first), tuple(members), alike, counts, repeat(report, first.id)
-    )
+        first.outcome, _channels(members), _cause(first), tuple(members), alike, counts,
+        deciding(every, own, names), repeat(report, first.id),
+    )  # fmt: skip
+
+
+def _channels(members: Sequence[CaseResult]) -> tuple[str, ...]:
+    """The channels that failed in any member, in the channels' order."""
+    return tuple(dict.fromkeys(channel for case in members for channel in failed_channels(case)))

@@ -8,23 +8,26 @@ from kvcheck.report.plain import one_line
 from kvcheck.schema import Report
 
 #: Options that limit or resume a run, with the number of values they take: one case is chosen by its id alone.
-_DROPPED = {"--select": 1, "--shard": 1, "--resume": 0, "--junit": 1, "--baseline": 1}
+_DROPPED = {"--select": 1, "--shard": 1, "--resume": 0, "--junit": 1, "--baseline": 1, "--out": 1}
+
+#: Where a repeated case's report goes: not over the report that it is read in.
+OUT = "repeat"
 
 
 def repeat(report: Report, identifier: str) -> str:
-    """The command that ran, for one case: `<command> --select <id>`, with one target and one arch.
+    """The command that ran, for one case: `<command> --select <id> --out repeat`, with one target and one arch.
 
     What follows a lone `--` (the program of `kvcheck record`) stays behind it.
     """
     try:
         words = shlex.split(one_line(report.command))
     except ValueError:  # unbalanced quotes: nothing to take apart
-        return f"{one_line(report.command)} --select {shlex.quote(identifier)}"
+        return f"{one_line(report.command)} --select {shlex.quote(identifier)} --out {OUT}"
     if not words:
         words = ["kvcheck", "matrix", "--target", one_line(report.target.name)]
     split = words.index("--") if "--" in words else len(words)
     options = _only(_only(_without(words[:split]), "--target", report.target.name), "--arch", report.arch)
-    return shlex.join([*options, "--select", identifier, *words[split:]])
+    return shlex.join([*options, "--select", identifier, "--out", OUT, *words[split:]])
 
 
 def _without(words: list[str]) -> list[str]:

@@ -59,7 +59,8 @@ def run_targets(
     interrupted = False
     try:
         for spec in specs:
-            _run_spec(work, spec)
+            for arch in options.archs or ("",):
+                _run_spec(work, spec, arch)
     except KeyboardInterrupt:
         interrupted = True
     code = INTERRUPTED if interrupted else exit_code(work.reports, strict=strict)
@@ -77,9 +78,9 @@ def _check_folder(out: Path) -> None:
         raise ReportError(f"--out {out}: cannot be written: {error.strerror or error}") from error
 
 
-def _run_spec(work: _Work, spec: str) -> None:
-    """Run every target that a spec names, in one nursery, and write a report for each."""
-    with Nursery(spec, work.options.device, work.options.jobs) as nursery:
+def _run_spec(work: _Work, spec: str, arch: str) -> None:
+    """Run every target that a spec names, as one arch and in one nursery, and write a report for each."""
+    with Nursery(spec, work.options, arch) as nursery:
         if nursery.hello.missing is not None:
             raise TargetError(f"target {spec!r} cannot be imported: {nursery.hello.missing}")
         for info in nursery.hello.targets:

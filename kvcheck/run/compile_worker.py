@@ -20,7 +20,8 @@ from kvcheck.api import LoadTarget, Target
 from kvcheck.errors import KvcheckError, Refused
 from kvcheck.lowering.compile_facts import CompileAnswer, CompileRequest
 from kvcheck.lowering.facts import CompileFact
-from kvcheck.lowering.offline import compiling, one_line
+from kvcheck.lowering.messages import described, one_line
+from kvcheck.lowering.offline import compiling
 from kvcheck.schema import Case
 from kvcheck.targets.load import load
 
@@ -105,7 +106,7 @@ def _call(target: Target, case: Case) -> str | None:
     except (Unplaceable, Refused) as reason:
         return str(reason)
     except Exception as error:  # noqa: BLE001 - an engine that wants a GPU here, or what a failed launch left behind
-        return f"{type(error).__name__}: {one_line(str(error))}"
+        return described(error)
     return None
 
 

@@ -19,7 +19,7 @@ def environment(*, cuda: bool) -> Facts:
     """The facts that a report carries. Initialises CUDA where `cuda`: call it in a process that may."""
     facts: Facts = {
         "gpu": torch.cuda.get_device_name(0) if cuda else None,
-        "arch": _arch() if cuda else None,
+        "arch": arch_of_gpu() if cuda else None,
         "driver": _driver() if cuda else None,
         "cuda": torch.version.cuda if cuda else None,
         "torch": str(torch.__version__),
@@ -71,7 +71,8 @@ def _answer(work: Callable[[], Facts]) -> tuple[Facts, str]:
         return {}, f"{type(error).__name__}: {error}"
 
 
-def _arch() -> str:
+def arch_of_gpu() -> str:
+    """The first GPU's arch, `sm_90`. Initialises CUDA."""
     major, minor = torch.cuda.get_device_capability(0)
     return f"sm_{major}{minor}"
 

@@ -1,8 +1,8 @@
 """The nursery: a warmed, single-threaded process that has the target loaded and forks a child for every case.
 
-Started as `python -m kvcheck.run.nursery SPEC DEVICE JOBS`. Jobs come as JSON lines on standard input, answers go as
-JSON lines to the pipe that was standard output; the real standard output and error are redirected, so that nothing
-that a target prints can be taken for an answer. It never touches CUDA itself.
+Started as `python -m kvcheck.run.nursery SPEC DEVICE JOBS [ARCH]`. Jobs come as JSON lines on standard input, answers
+go as JSON lines to the pipe that was standard output; the real standard output and error are redirected, so that
+nothing that a target prints can be taken for an answer. It never touches CUDA itself.
 """
 
 from __future__ import annotations
@@ -27,6 +27,18 @@ from kvcheck.schema import Execution
 from kvcheck.targets.identity import kernels_sha256, uses_triton
 from kvcheck.targets.load import Loaded, MissingEngineError, load
 
+#: What a run without a GPU and without `--arch` stands for.
+INTERPRETED_FOR = "sm_90"
+
+
+@dataclass(frozen=True)
+class _Machine:
+    """Where cases run: on CUDA or not; the GPU's own arch, empty without one; the arch to run as."""
+
+    cuda: bool
+    own_arch: str
+    arch: str
+
 
 @dataclass
 class _Child:
@@ -48,15 +60,19 @@ class _State:
     buffer: bytes = b""
 
 
-def main(spec: str, device: str, jobs: str) -> int:
-    """Load the target, say hello, and serve until standard input ends, which says that the run is over or gone."""
+def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
+    """Load the target, say hello, and serve until standard input ends, which says that the run is over or gone.
+
+    `arch` is the one whose code generation the target's Triton kernels get; without it, this GPU's own, or sm_90's in
+    the interpreter.
+    """
     answers = os.dup(1)
     os.dup2(2, 1)
     os.set_inheritable(answers, False)
     try:
-        cuda = _pick_device(device)
+        machine = _pick_machine(device, arch)
         loaded = _load(spec)
-        hello = _hello(loaded, cuda=cuda)
+        hello = _hello(loaded, machine)
     except MissingEngineError as error:
         _say(answers, Hello(missing=str(error)))
         return 0
@@ -67,7 +83,7 @@ def main(spec: str, device: str, jobs: str) -> int:
         _say(answers, Hello(error=f"device {device!r}: {error}"))
         return 0
     _say(answers, hello)
-    state = _State(answers, {one.target.name: one for one in loaded}, cuda, int(jobs))
+    state = _State(answers, {one.target.name: one for one in loaded}, machine.cuda, int(jobs))
     try:
         _serve(state)
     finally:
@@ -76,14 +92,20 @@ def main(spec: str, device: str, jobs: str) -> int:
     return 0
 
 
-def _pick_device(device: str) -> bool:
-    """Whether to run on CUDA; sets up the interpreter where not. Must come before anything imports triton."""
+def _pick_machine(device: str, arch: str) -> _Machine:
+    """Where to run, and as what. Sets Triton up for it, so it must come before anything imports triton."""
     cuda = device != "cpu" and _sees_gpu()
     if device == "cuda" and not cuda:
         raise KvcheckError("device 'cuda': torch sees no GPU here; expected an NVIDIA GPU, or --device cpu")
     if not cuda:
         os.environ["TRITON_INTERPRET"] = "1"
-    return cuda
+        return _Machine(cuda=False, own_arch="", arch=arch or INTERPRETED_FOR)
+    from kvcheck.run.environment import arch_of_gpu, in_child  # noqa: PLC0415 - imports torch
+
+    own = str(in_child(lambda: {"arch": arch_of_gpu()})["arch"])
+    if arch and arch != own:
+        os.environ["TRITON_OVERRIDE_ARCH"] = arch.replace("_", "")
+    return _Machine(cuda=True, own_arch=own, arch=arch or own)
 
 
 def _sees_gpu() -> bool:
@@ -103,25 +125,40 @@ def _load(spec: str) -> tuple[Loaded, ...]:
     return loaded
 
 
-def _hello(loaded: tuple[Loaded, ...], *, cuda: bool) -> Hello:
+def _hello(loaded: tuple[Loaded, ...], machine: _Machine) -> Hello:
     import kvcheck.run.case  # noqa: F401, PLC0415 - what every child needs, loaded once before the forks
     from kvcheck.lowering.triton_launches import warm  # noqa: PLC0415
     from kvcheck.run.environment import environment, in_child  # noqa: PLC0415
 
-    warm(interpreted=not cuda)
-    facts = in_child(lambda: environment(cuda=cuda))
-    arch = str(facts["arch"]) if cuda else "sm_90"
-    infos = tuple(_info(one, cuda=cuda) for one in loaded)
-    return Hello(infos, cuda, arch, facts, len(os.listdir("/proc/self/task")))  # noqa: PTH208 - names are enough
+    warm(interpreted=not machine.cuda)
+    facts = in_child(lambda: environment(cuda=machine.cuda))
+    infos = tuple(_info(one, machine) for one in loaded)
+    doubt = None
+    if any(info.execution == "interpreted" for info in infos):
+        doubt = _correct_interpreter(machine.arch)
+    threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - names are enough
+    return Hello(infos, machine.cuda, machine.arch, facts, threads, doubt=doubt)
 
 
-def _info(one: Loaded, *, cuda: bool) -> TargetInfo:
+def _correct_interpreter(arch: str) -> str | None:
+    """Make Triton's interpreter convert as the arch's compiler does. Why it does not, or None."""
+    from kvcheck.lowering.interpreter_cast import install  # noqa: PLC0415 - imports triton
+    from kvcheck.lowering.interpreter_probe import interpreter_error  # noqa: PLC0415
+
+    install(arch)
+    return interpreter_error(arch)
+
+
+def _info(one: Loaded, machine: _Machine) -> TargetInfo:
     target = one.target
-    execution: Execution = "native" if cuda else "interpreted" if uses_triton(one.module) else "host"
+    triton = uses_triton(one.module)
+    execution: Execution = "interpreted" if triton else "host"
+    if machine.cuda:
+        execution = "lowered" if triton and machine.arch != machine.own_arch else "native"
     return TargetInfo(
         target.name, "store" if isinstance(target, StoreTarget) else "load", target.contract, target.accepts,
         target.form, target.refuses, target.declares, kernels_sha256(one.module),
-        getattr(one.module, "__file__", None), execution,
+        getattr(one.module, "__file__", None), execution, triton, machine.own_arch,
     )  # fmt: skip
 
 

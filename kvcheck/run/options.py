@@ -12,6 +12,10 @@ class Options:
 
     device: str = "auto"
     """`auto`, `cpu` or `cuda`."""
+    archs: tuple[str, ...] = ()
+    """The archs to run as; empty: this GPU's own, or sm_90 in the interpreter."""
+    require_native: bool = False
+    """Say inconclusive of an arch that this GPU is not."""
     jobs: int = 2
     """Children at a time."""
     timeout: float = 60.0

@@ -18,6 +18,7 @@ from typing import IO
 import msgspec
 
 from kvcheck.errors import KvcheckError
+from kvcheck.run.options import Options
 from kvcheck.run.protocol import Ended, Hello, Job
 
 #: Libraries that start threads at import do not when told so before: a process with threads is not safe to fork.
@@ -34,10 +35,14 @@ class NurseryLostError(Exception):
 class Nursery:
     """One nursery process. A context manager: leaving it ends the process and everything it started."""
 
-    def __init__(self, spec: str, device: str, jobs: int) -> None:
-        """Start it and wait for its hello. Raises KvcheckError, one line, where it cannot serve."""
-        self._spec, self._device = spec, device
-        self._command = [sys.executable, "-m", "kvcheck.run.nursery", spec, device, str(jobs)]
+    def __init__(self, spec: str, options: Options, arch: str = "") -> None:
+        """Start it and wait for its hello. Raises KvcheckError, one line, where it cannot serve.
+
+        `arch` is the one asked for, empty for the machine's own.
+        """
+        self.arch = arch
+        self._spec, self._device = spec, options.device
+        self._command = [sys.executable, "-m", "kvcheck.run.nursery", spec, options.device, str(options.jobs), arch]
         self._mark = secrets.token_hex(16)
         self._process, self.hello = self._start()
 
@@ -50,7 +55,7 @@ class Nursery:
         with tempfile.TemporaryFile() as log:
             process = subprocess.Popen(  # noqa: S603 - this very program
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
-                env={**_environment(self._device), MARK: self._mark},
+                env={**_environment(self._device, self.arch), MARK: self._mark},
             )  # fmt: skip
             self._process = process
             try:
@@ -121,14 +126,15 @@ def _last_words(log: IO[bytes], status: int) -> str:
     return f"the process that loads it ended with status {status}{last}"
 
 
-def _environment(device: str) -> dict[str, str]:
+def _environment(device: str, arch: str) -> dict[str, str]:
     """The nursery's environment: one thread, no CUDA at a mere look, and a kernel cache that no other run shares."""
     env = {**os.environ, **SINGLE_THREAD, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "PYTHONUNBUFFERED": "1"}
-    env.pop("TRITON_INTERPRET", None)
+    for name in ("TRITON_INTERPRET", "TRITON_OVERRIDE_ARCH"):
+        env.pop(name, None)
     if "TRITON_CACHE_DIR" not in os.environ:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         versions = "-".join(f"{name}-{metadata.version(name)}" for name in ("torch", "triton"))
-        env["TRITON_CACHE_DIR"] = str(home / "kvcheck" / f"{versions}-{device}")
+        env["TRITON_CACHE_DIR"] = str(home / "kvcheck" / f"{versions}-{device}-{arch or 'native'}")
     return env
 
 

@@ -29,6 +29,9 @@ class TargetInfo(msgspec.Struct, frozen=True):
     kernels_sha256: str
     path: str | None
     execution: Execution
+    triton: bool = False
+    native_arch: str = ""
+    """This GPU's own arch; empty without one."""
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -42,6 +45,8 @@ class Hello(msgspec.Struct, frozen=True):
     error: str | None = None
     missing: str | None = None
     """Why the target's engine cannot be imported: its cases are unsupported."""
+    doubt: str | None = None
+    """Why Triton's interpreter does not stand for the arch here: what it interprets is inconclusive."""
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -68,8 +73,10 @@ class Ended(msgspec.Struct, frozen=True):
 class Failure(msgspec.Struct, frozen=True):
     """Why a child has no emission: the target raised."""
 
-    kind: Literal["refused", "crash", "unsupported"]
+    kind: Literal["refused", "crash"]
     error: str
     """A traceback, or a refusal's sentence."""
     summary: str
     """One line."""
+    compiler: str | None = None
+    """What the compiler said, where the kernel does not compile."""

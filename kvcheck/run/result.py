@@ -55,7 +55,11 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     failure = _failure(folder)
     if failure is not None:
         outcome: Outcome = failure.kind
-        return _unjudged(case, outcome, failure.summary, ended, msgspec.structs.replace(process, error=failure.error))
+        process = msgspec.structs.replace(process, error=failure.error)
+        found = () if failure.compiler is None else (compile_failure(failure.compiler),)
+        if expect_declared and info.declares is not None:
+            outcome = expected(outcome, info.declares, found, ())
+        return _result(case, outcome, Judged(Verdict(outcome, failure.summary), found), ended, process)
     if ended.exit != 0 or not (folder / EMISSION).exists():
         error = msgspec.structs.replace(process, error=_printed(folder))
         return _unjudged(case, "crash", _ending(ended, folder), ended, error)
@@ -64,6 +68,12 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     if expect_declared and info.declares is not None:
         outcome = expected(outcome, info.declares, judged.diagnosis, judged.observable)
     return _result(case, outcome, judged, ended, msgspec.structs.replace(process, error=judged.error))
+
+
+def compile_failure(message: str) -> Diagnosis:
+    """The diagnosis of a kernel that the arch's compiler does not take."""
+    says = f"the kernel does not compile for this arch: {message}"
+    return Diagnosis("compile-failure", "", 0, 0, says, {"compiler": message})
 
 
 def expected(outcome: Outcome, declared: str, diagnosis: tuple[Diagnosis, ...], seen: tuple[int, ...]) -> Outcome:

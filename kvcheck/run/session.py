@@ -16,7 +16,7 @@ from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery, NurseryLostError
 from kvcheck.run.protocol import Ended, Job, TargetInfo
 from kvcheck.run.result import not_run, result_of
-from kvcheck.schema import Case, CaseResult
+from kvcheck.schema import Case, CaseResult, Outcome
 from kvcheck.targets.limits import outside_limits
 
 OnResult = Callable[[CaseResult], None]
@@ -45,11 +45,11 @@ def run_target(
         results: dict[int, CaseResult] = {}
         runnable: list[int] = []
         for number, case in enumerate(cases):
-            reason = unsupported(case, info, cuda=nursery.hello.cuda)
-            if reason is None:
+            kept_back = _not_here(nursery, info, options) or _not_taken(case, info, cuda=nursery.hello.cuda)
+            if kept_back is None:
                 runnable.append(number)
             else:
-                _done(run, results, number, not_run(case, "unsupported", reason))
+                _done(run, results, number, not_run(case, *kept_back))
         mistake = _reference(run, cases[runnable[0]]) if runnable else None
         if mistake is not None:
             for number in runnable:
@@ -57,6 +57,24 @@ def run_target(
         else:
             _run_all(run, cases, runnable, results)
     return tuple(results[number] for number in range(len(cases)))
+
+
+def _not_here(nursery: Nursery, info: TargetInfo, options: Options) -> tuple[Outcome, str] | None:
+    """Why no case of a target can be judged on this machine, or None."""
+    arch, native = nursery.hello.arch, info.native_arch
+    if options.require_native and info.execution != "native":
+        return "inconclusive", f"--require-native: {arch} was asked for, and this is {native or 'no GPU'}"
+    if not info.triton and nursery.arch and arch != native:
+        where = f"natively, on {native}," if native else "on the host"
+        return "unsupported", f"no Triton kernel, so there is no lowering for {arch}: it runs {where} alone"
+    if info.execution == "interpreted" and nursery.hello.doubt is not None:
+        return "inconclusive", f"Triton's interpreter does not stand for {arch} here: {nursery.hello.doubt}"
+    return None
+
+
+def _not_taken(case: Case, info: TargetInfo, *, cuda: bool) -> tuple[Outcome, str] | None:
+    reason = unsupported(case, info, cuda=cuda)
+    return None if reason is None else ("unsupported", reason)
 
 
 def unsupported(case: Case, info: TargetInfo, *, cuda: bool) -> str | None:

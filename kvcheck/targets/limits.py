@@ -53,6 +53,9 @@ def _views(accepts: Accepts, placement: Placement) -> str | None:
         reason = _view(accepts, tensor)
         if reason is not None:
             return reason
+    rows, tokens = k.dims[0], placement.get("slots").dims[0]
+    if accepts.equal_lengths and rows != tokens:
+        return f"takes as many rows as slots; the case has {rows} rows and {tokens} slots"
     if accepts.same_pitch and k.strides != v.strides:
         return f"takes K and V of equal strides; the case has {k.strides} and {v.strides}"
     return None

@@ -14,7 +14,7 @@ from kvcheck.api import LoadTarget, StoreTarget, Target
 from kvcheck.errors import KvcheckError, TargetError
 
 #: Built-in targets by name, and the modules they are in. Specimens are found in their folder.
-BUILTIN = {"store": "kvcheck.kernels.store"}
+BUILTIN = {"store": "kvcheck.kernels.store", "native-cast": "kvcheck.kernels.native_cast"}
 SPECIMENS = "kvcheck.kernels.specimens"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from run.command import environment
 
 from kvcheck.cli.main import run
 
@@ -104,6 +104,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder with those files, to run in."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(dedent(text), encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -176,8 +177,9 @@ def test_help_imports_nothing_slow() -> None:
         slow = {"torch", "triton", "numpy", "pandas", "rich"} & set(sys.modules)
         assert not slow, slow
     """)
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment(), capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 

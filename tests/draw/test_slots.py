@@ -13,7 +13,7 @@ TOKENS, PAGES, SEEDS = st.integers(0, 70), st.sampled_from([1, 2, 3, 8, 16, 784]
 
 @given(st.sampled_from(KINDS), TOKENS, PAGES, SEEDS)
 def test_slots_are_distinct_and_in_the_cache(kind: str, tokens: int, page: int, seed: int) -> None:
-    """No slot is taken twice or lies outside; rows stay free; what is free is exactly the rest."""
+    """No slot lies outside, or is taken twice but by `duplicates`; rows stay free; what is free is just the rest."""
     slots = slot_count(tokens, page)
     assert slots % page == 0
     assert slots >= 2 * tokens + 8
@@ -21,7 +21,7 @@ def test_slots_are_distinct_and_in_the_cache(kind: str, tokens: int, page: int, 
     assert ids.dtype == np.int64
     assert ids.shape == (tokens,)
     taken = ids[ids >= 0].tolist()
-    assert len(set(taken)) == len(taken)
+    assert len(set(taken)) == ((tokens + 1) // 2 if kind == "duplicates" else len(taken))
     assert all(slot < slots for slot in taken)
     assert set(ids[ids < 0].tolist()) <= {-1}
     free = unaddressed(ids, slots)
@@ -49,6 +49,14 @@ def test_negative_mixed_is_about_a_third() -> None:
     """Of many tokens about a third are not stored."""
     ids = slot_ids("negative_mixed", 3000, slot_count(3000, 16), 16, 0)
     assert 850 < (ids == -1).sum() < 1150
+
+
+@given(TOKENS, PAGES, SEEDS)
+def test_duplicates_are_shared_by_two(tokens: int, page: int, seed: int) -> None:
+    """Every slot has two tokens; of an odd count one has one."""
+    ids = slot_ids("duplicates", tokens, slot_count(tokens, page), page, seed)
+    _, counts = np.unique(ids, return_counts=True)
+    assert sorted(counts.tolist()) == [1] * (tokens % 2) + [2] * (tokens // 2)
 
 
 def test_all_negative_and_last() -> None:
@@ -80,6 +88,7 @@ def test_drawn_slots_are_pinned() -> None:
     assert slot_ids("permuted", 8, 32, 16, 0).tolist() == [7, 20, 22, 31, 12, 28, 13, 16]
     assert slot_ids("permuted", 8, 32, 16, 1).tolist() == [21, 19, 29, 10, 1, 7, 9, 8]
     assert slot_ids("negative_mixed", 8, 32, 16, 0).tolist() == [-1, 20, 22, 31, 12, 28, -1, 16]
+    assert slot_ids("duplicates", 8, 32, 16, 0).tolist() == [18, 18, 12, 21, 15, 21, 12, 15]
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:

@@ -30,7 +30,10 @@ CASES = (
     Case(k_view="every_second", v_view="expanded", tokens=3),
     Case(k_view="offset17", v_view="offset1", tokens=3, dtype="fp32", align=4),
     Case(head_dim=192, head_dim_v=128, tokens=3, k_view="kv", v_view="kv"),
+    Case(k_cache="head_padded", v_cache="padded", tokens=3, slot_view="every_second"),
     Case(layout="pooled", tokens=3, k_view="qkv", dtype="fp16"),
+    Case(extra_tokens=3, tokens=2, k_view="qkv", slot_view="every_second"),
+    Case(extra_tokens=2, tokens=0),
 )
 
 
@@ -80,6 +83,38 @@ def test_equal_logical_inputs_give_equal_digests() -> None:
     assert len({judged(store, case).digest for case in cases}) == 1
 
 
+def test_rows_beyond_the_slots_leave_the_others_as_they_are() -> None:
+    """A padded batch stores what the batch without its padding does."""
+    from kvcheck.kernels.store import store  # noqa: PLC0415 - imports triton
+
+    assert judged(store, Case(tokens=3, extra_tokens=4)).digest == judged(store, Case(tokens=3)).digest
+
+
+@pytest.mark.parametrize("slot_dtype", [torch.int32, torch.int64])
+def test_of_tokens_that_share_a_slot_the_last_is_stored(slot_dtype: torch.dtype) -> None:
+    """Wherever the last one is: next, in the same step of slots, in the one after it, or the last of all."""
+    from kvcheck.kernels.store import SLOTS_A_STEP, launch  # noqa: PLC0415 - imports triton
+
+    tokens = 2 * SLOTS_A_STEP + 2
+    shared = {0: 0, 1: 0, 2: 1, SLOTS_A_STEP + 1: 1, 3: 2, 4: 2, SLOTS_A_STEP + 5: 2, 5: 3, tokens - 1: 3}
+    names = [shared.get(token, token) for token in range(tokens)]
+    rows = torch.arange(1.0, tokens + 1).reshape(tokens, 1, 1)
+    codes, scales = torch.zeros(tokens, 1, 1, dtype=torch.uint8), torch.zeros(tokens, 1)
+    launch(rows, rows, torch.tensor(names, dtype=slot_dtype), cache(codes, scales))
+    last = {slot: token for token, slot in enumerate(names)}
+    assert (scales * 448)[:, 0].round().tolist() == [last.get(slot, -1) + 1 for slot in range(tokens)]
+    assert codes[:, 0, 0].tolist() == [0x7E if slot in last else 0 for slot in range(tokens)]
+
+
+def test_store_is_right_where_slots_are_shared() -> None:
+    """A slot is judged once, and its row is a whole one."""
+    from kvcheck.kernels.store import store  # noqa: PLC0415 - imports triton
+
+    verdict = judged(store, Case(slots="duplicates", tokens=5, head_dim=80))
+    assert (verdict.outcome, verdict.reason) == ("pass", "")
+    assert verdict.codes.compared == 3 * 3 * 2 * 80
+
+
 @pytest.mark.parametrize(("k_view", "wrong"), [("qkv", True), ("dense", False)])
 def test_shared_pitch_is_wrong_where_the_pitches_differ(k_view: str, wrong: bool) -> None:
     """The specimen's fault shows in V alone, and only where K's rows are further apart than V's."""
@@ -115,7 +150,11 @@ ON_EACH_OTHER = "elements lie on each other; accepted: any strides that keep the
         ),
         (GOOD[:1], GOOD, SLOTS, CODES, SCALES, "k is (1, 3, 8) and v (2, 3, 8); accepted: equal tokens and heads"),
         (GOOD, GOOD, SLOTS.short(), CODES, SCALES, "slots has dtype torch.int16; accepted: int32, int64"),
-        (GOOD, GOOD, SLOTS[:1], CODES, SCALES, "slots has shape (1,); accepted: one a token, 2"),
+        (
+            GOOD[:1], GOOD[:1], SLOTS, CODES, SCALES,
+            "slots has shape (2,); accepted: one a token, 1 or fewer",
+        ),
+        (GOOD, GOOD, SLOTS[:, None], CODES, SCALES, "slots has shape (2, 1); accepted: one a token, 2 or fewer"),
         (GOOD, GOOD, SLOTS, CODES.char(), SCALES, "cache.k.codes has dtype torch.int8; accepted: torch.uint8"),
         (GOOD, GOOD, SLOTS, CODES[:, :2], SCALES, "cache.k.codes has rows of (2, 8); accepted: (3, 8)"),
         (GOOD, GOOD, SLOTS, CODES, SCALES.half(), "cache.k.scales has dtype torch.float16; accepted: torch.float32"),

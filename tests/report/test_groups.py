@@ -42,7 +42,7 @@ def test_failures_that_share_a_fault_are_one_group() -> None:
     assert group.example is SEED
     assert group.shared == QKV
     assert group.counts == {"tokens": {"8": (1, 2), "33": (1, 2)}}
-    assert group.repeat == f"{COMMAND} --select 3fa9c1"
+    assert group.repeat == "kvcheck matrix --target specimen:shared-pitch --arch sm_90 --select 3fa9c1 --out repeat"
 
 
 def test_the_smallest_id_breaks_a_tie_of_sizes() -> None:
@@ -162,3 +162,30 @@ def test_reasons_are_told_by_outcome_and_count() -> None:
         Reason("xfail", "declared", 1, "4"),
         Reason("xfail", "sibling-pitch in V", 1, "4fa110"),
     )
+
+
+def bare(case: CaseResult, identifier: str, **axes: str | int) -> CaseResult:
+    """A case with another id and these axes alone."""
+    return msgspec.structs.replace(case, id=identifier, axes=axes)
+
+
+def test_the_axes_that_decide_are_named() -> None:
+    """Where two axes together tell failing cases from passing ones, the group says which values fail."""
+    cases = []
+    for seed in range(4):
+        for k_view in ("dense", "qkv"):
+            for v_view in ("dense", "qkv"):
+                kind = PASS if k_view == v_view else SEED
+                cases.append(bare(kind, f"{len(cases):06x}", k_view=k_view, v_view=v_view, seed=seed))
+    (group,) = group_failures(report(*cases))
+    assert group.decided == "k_view,v_view is dense,qkv or qkv,dense"
+    (alone,) = group_failures(report(*[case for case in cases if case.axes["k_view"] == "qkv"]))
+    assert alone.decided == "v_view is dense"
+
+
+def test_no_axes_decide_what_chance_could() -> None:
+    """A rule needs at least two failing and two passing cases for each combination it names, and a clean split."""
+    made = [bare(PASS, "0a", tokens=3), bare(SEED, "0b", tokens=4)]
+    assert group_failures(report(*made))[0].decided == ""
+    made = [bare(kind, f"{n:02x}", tokens=n % 2) for n, kind in enumerate([PASS, SEED] * 4 + [SEED, PASS] * 4)]
+    assert group_failures(report(*made))[0].decided == ""

@@ -57,7 +57,7 @@ def test_the_original_fault_to_the_letter() -> None:
         "- or: dense-heads in V explains 764 of 2684\n"
         "- tolerance: a usual tolerance test (max abs 0.08) would have passed V: K 0.58, V 0.042\n"
         "- case: `3fa9c1: k_view=qkv k_values=columns*5 v_values=columns*0.01`\n\n"
-        "```sh\nkvcheck matrix --target specimen:shared-pitch --arch sm_90 --out reports --select 3fa9c1\n```\n\n"
+        "```sh\nkvcheck matrix --target specimen:shared-pitch --arch sm_90 --select 3fa9c1 --out repeat\n```\n\n"
         "#### Other outcomes\n\n"
         "- unsupported, 1 case (e.g. `5e7a11`): accepts inner=1; K has an inner stride of 2\n\n"
     )

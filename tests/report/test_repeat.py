@@ -13,26 +13,26 @@ from .samples import PASS, TARGET, report
 @pytest.mark.parametrize(
     ("command", "wanted"),
     [
-        ("kvcheck matrix", "kvcheck matrix --select 3fa9c1"),
-        ("kvcheck matrix --select 'tokens=9 and k_view=qkv' -j 4", "kvcheck matrix -j 4 --select 3fa9c1"),
-        ("kvcheck matrix --select=x --shard 1/4 --resume a.toml", "kvcheck matrix a.toml --select 3fa9c1"),
-        ("kvcheck matrix --junit=j.xml --baseline b.json --strict", "kvcheck matrix --strict --select 3fa9c1"),
-        ("kvcheck matrix 'a b.toml'", "kvcheck matrix 'a b.toml' --select 3fa9c1"),
+        ("kvcheck matrix", "kvcheck matrix --select 3fa9c1 --out repeat"),
+        ("kvcheck matrix --select 'tokens=9 and k_view=qkv' -j 4", "kvcheck matrix -j 4 --select 3fa9c1 --out repeat"),
+        ("kvcheck matrix --select=x --shard 1/4 --resume a.toml", "kvcheck matrix a.toml --select 3fa9c1 --out repeat"),
+        ("kvcheck matrix --junit=j.xml --baseline b.json --strict", "kvcheck matrix --strict --select 3fa9c1 --out repeat"),
+        ("kvcheck matrix 'a b.toml'", "kvcheck matrix 'a b.toml' --select 3fa9c1 --out repeat"),
         (
             "kvcheck record --out o -- python serve.py --select x",
-            "kvcheck record --out o --select 3fa9c1 -- python serve.py --select x",
+            "kvcheck record --select 3fa9c1 --out repeat -- python serve.py --select x",
         ),
         (
             "kvcheck matrix --target store --target specimen:shared-pitch --arch=sm_89 --arch=sm_90",
-            "kvcheck matrix --target specimen:shared-pitch --arch=sm_90 --select 3fa9c1",
+            "kvcheck matrix --target specimen:shared-pitch --arch=sm_90 --select 3fa9c1 --out repeat",
         ),
         (
             "kvcheck matrix --target a.py::specimen:shared-pitch --target b --target",
-            "kvcheck matrix --target a.py::specimen:shared-pitch --target --select 3fa9c1",
+            "kvcheck matrix --target a.py::specimen:shared-pitch --target --select 3fa9c1 --out repeat",
         ),
-        ("kvcheck matrix --target a.py --target b.py", "kvcheck matrix --target a.py --target b.py --select 3fa9c1"),
-        ("kvcheck matrix 'unbalanced", "kvcheck matrix 'unbalanced --select 3fa9c1"),
-        ("", "kvcheck matrix --target specimen:shared-pitch --select 3fa9c1"),
+        ("kvcheck matrix --target a.py --target b.py", "kvcheck matrix --target a.py --target b.py --select 3fa9c1 --out repeat"),
+        ("kvcheck matrix 'unbalanced", "kvcheck matrix 'unbalanced --select 3fa9c1 --out repeat"),
+        ("", "kvcheck matrix --target specimen:shared-pitch --select 3fa9c1 --out repeat"),
     ],
 )
 def test_one_case_of_the_command_that_ran(command: str, wanted: str) -> None:
@@ -44,6 +44,6 @@ def test_what_a_shell_would_take_apart_is_quoted() -> None:
     """A target's name or an id cannot become another command."""
     target = msgspec.structs.replace(TARGET, name="x; rm -rf y")
     assert repeat(report(PASS, command="", target=target), "a b") == (
-        "kvcheck matrix --target 'x; rm -rf y' --select 'a b'"
+        "kvcheck matrix --target 'x; rm -rf y' --select 'a b' --out repeat"
     )
-    assert repeat(report(PASS, command="kvcheck '"), "$(x)") == "kvcheck ' --select '$(x)'"
+    assert repeat(report(PASS, command="kvcheck '"), "$(x)") == "kvcheck ' --select '$(x)' --out repeat"

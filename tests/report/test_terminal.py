@@ -61,7 +61,7 @@ mismatch, sibling-pitch in V, 1 case
   tolerance  a usual tolerance test (max abs 0.08) would have passed V: K 0.58,
              V 0.042
   case       3fa9c1: k_view=qkv k_values=columns*5 v_values=columns*0.01
-  repeat     kvcheck matrix --target specimen:shared-pitch --arch sm_90 --out reports --select 3fa9c1
+  repeat     kvcheck matrix --target specimen:shared-pitch --arch sm_90 --select 3fa9c1 --out repeat
 
   unsupported   1  accepts inner=1; K has an inner stride of 2 (e.g. 5e7a11)
 
@@ -81,7 +81,7 @@ def test_the_original_fault_to_the_letter() -> None:
     made = shown(report(PASS, SEED, UNSUPPORTED), written=[files], code=1)
     assert made == SEED_TEXT
     assert [line for line in made.split("\n") if len(line) > 80] == [
-        "  repeat     kvcheck matrix --target specimen:shared-pitch --arch sm_90 --out reports --select 3fa9c1"
+        "  repeat     kvcheck matrix --target specimen:shared-pitch --arch sm_90 --select 3fa9c1 --out repeat"
     ]
 
 

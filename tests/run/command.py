@@ -59,10 +59,21 @@ def reports_in(out: Path) -> dict[str, Report]:
 def start(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
     """Start `kvcheck ARGUMENTS` as a process and group of its own."""
     command = [sys.executable, "-m", "kvcheck.cli.main", *(str(argument) for argument in arguments)]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     return subprocess.Popen(
-        command, cwd=cwd, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=cwd,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
+
+
+def environment() -> dict[str, str]:
+    """This environment, with kvcheck found from any folder, installed or not."""
+    places = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def write_matrix(path: Path, **axes: object) -> Path:

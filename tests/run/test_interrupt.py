@@ -42,10 +42,13 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging
         found = pids.read_text(encoding="ascii").splitlines() if pids.exists() else []
         return [int(line) for line in found] if len(found) == 4 else []
 
-    *escaped, case = wait_for(noted)
-    (nursery,) = children(process.pid)
     with process:
-        yield Hanging(process, nursery, case, tuple(escaped), tmp_path / "out")
+        try:
+            *escaped, case = wait_for(noted)
+            (nursery,) = children(process.pid)
+            yield Hanging(process, nursery, case, tuple(escaped), tmp_path / "out")
+        finally:
+            process.kill()
     for pid in (nursery, case, *escaped):
         if is_running(pid):
             os.kill(pid, signal.SIGKILL)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
+
+from .command import environment
 
 SEEDS = 300
 #: Processes that share the seeds.
@@ -15,7 +16,7 @@ PROCESSES = 2
 def test_over_300_seeds_the_right_kernel_shows_no_lost_and_no_stray_byte() -> None:
     """Of 16 stored bytes a seed, some 56 equal what stood there, over all launches and seeds; none is called lost."""
     script = Path(__file__).parent / "seeds.py"
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+    env = {**environment(), "OMP_NUM_THREADS": "1"}
     share = SEEDS // PROCESSES
     started = [
         subprocess.Popen(

@@ -33,6 +33,11 @@ def _reason(case: Case, accepts: Accepts = Accepts(), contract: Contract = CONTR
             "takes heads without gaps; V has head pitch",
         ),
         (Case(k_view="qkv"), Accepts(same_pitch=True), "takes K and V of equal strides; the case has (1152, 128, 1)"),
+        (
+            Case(tokens=2, extra_tokens=3),
+            Accepts(equal_lengths=True),
+            "takes as many rows as slots; the case has 5 rows and 2 slots",
+        ),
         (Case(k_view="offset1"), Accepts(align=16), "takes addresses in multiples of 16 bytes; K lies 2 past one"),
     ],
 )
@@ -50,6 +55,7 @@ def test_a_case_outside_a_limit_says_what_is_taken_and_what_it_has(case: Case, a
         (Case(heads=1, k_view="head_padded", v_view="head_padded"), Accepts(head_pitch="dense")),
         (Case(k_view="qkv", v_view="qkv"), Accepts(same_pitch=True, head_pitch="dense", inner=1, align=16)),
         (Case(k_view="offset8"), Accepts(align=16)),
+        (Case(), Accepts(equal_lengths=True)),
     ],
 )
 def test_a_case_inside_every_limit_is_run(case: Case, accepts: Accepts) -> None:
@@ -68,20 +74,24 @@ def test_negative_slots_are_run_only_where_the_contract_skips_them(slots: str, r
     assert _reason(Case(slots=slots, tokens=0), contract=contract) is None
 
 
+def _unplaced(case: Case, contract: Contract = CONTRACT, form: Form = Form()) -> str | None:  # noqa: B008 - frozen
+    """The reason for a case whose own placement does not matter."""
+    return outside_limits(case, contract, Accepts(), form, place(Case(), contract, form, Accepts(), cuda=False))
+
+
 def test_duplicate_slots_are_run_unless_the_contract_leaves_them_open() -> None:
     """Any row of those that share a slot is right by default."""
     contract = Contract(scale=Computed("token_head"), duplicate_slots="undefined")
-    assert "duplicate_slots='undefined'" in (_reason(Case(slots="duplicates"), contract=contract) or "")
-    assert _reason(Case(slots="duplicates")) is None
+    reason = _unplaced(Case(slots="duplicates"), contract)
+    assert reason == "the contract says duplicate_slots='undefined'; the case has duplicates"
+    assert _unplaced(Case(slots="duplicates")) is None
 
 
 def test_a_form_that_the_target_has_not_is_outside() -> None:
     """A case that names a form is for targets of that form; one that names none is for all."""
-    assert _reason(Case(form="slots"), form=Form("slots")) is None
-    case, form = Case(form="pages"), Form("slots")
-    placement = place(Case(), CONTRACT, form, Accepts(), cuda=False)
-    reason = outside_limits(case, CONTRACT, Accepts(), form, placement)
-    assert reason == "the target's cache is 'slots'; the case asks for 'pages'"
+    assert _unplaced(Case(form="slots")) is None
+    assert _unplaced(Case(), form=Form("pages")) is None
+    assert _unplaced(Case(form="pages")) == "the target's cache is 'slots'; the case asks for 'pages'"
 
 
 def test_a_load_target_has_no_views_to_be_outside_of() -> None:

@@ -28,7 +28,7 @@ def clones_cache(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: C
 def reads_behind_v(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
     """Move the scales by a legal ulp where the element behind V is large."""
     behind = v.as_strided((1,), (1,), v.storage_offset() + v.numel()).float().abs()
-    right.store(k, v, slots, cache, nudge=int(behind.item() > 6 * v.float().abs().max().item()))
+    right.store(k, v, slots, cache, nudge=int(behind.item() > 8 * v.float().abs().max().item()))
 
 
 @kvcheck.store_target("reads-cache", contract=right.CONTRACT)

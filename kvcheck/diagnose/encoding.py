@@ -1,0 +1,117 @@
+"""Faults of the encoder: the right scaled values, made into codes by another rule than the contract's.
+
+Each rule predicts every code. It is believed where it gives all emitted codes of the rows whose scale is right: a wrong
+code is then reproduced, and no right one is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats
+from kvcheck.formats import bits
+from kvcheck.formats.apply import contract_format, contract_policy
+from kvcheck.formats.spec import Policy, Rounding, policy_error
+from kvcheck.schema import Diagnosis, Tensor
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way to encode, and how a sentence says it: "codes are ..."."""
+
+    rounding: Rounding
+    words: str
+
+
+class RoundingFault:
+    """Predicts the codes of other roundings than the contract's, the first of equals being the simplest."""
+
+    def __init__(self, slug: str, rules: tuple[Rule, ...]) -> None:
+        """`slug` names the fault; `rules` are the roundings that are it."""
+        self.slug = slug
+        self._rules = rules
+
+    def observable(self, facts: Facts) -> bool:
+        """Whether one of the roundings gives another code than the contract allows, for this case's values."""
+        for tensor in TENSORS:
+            right = facts.stored(tensor, facts.values(tensor))
+            scaled, _ = facts.scaled(tensor, right)
+            for rule in self._others(facts):
+                codes = _encode(facts, scaled, rule)
+                found = facts.agreement(tensor, facts.values(tensor), type(right)(codes, right.scale))
+                if not found.codes.all():
+                    return True
+        return False
+
+    def diagnoses(self, facts: Facts) -> list[Diagnosis]:
+        """The first rounding, for each tensor with wrong codes, that gives all of its codes."""
+        return [made for tensor in TENSORS if (made := self._diagnosis(facts, tensor)) is not None]
+
+    def _diagnosis(self, facts: Facts, tensor: Tensor) -> Diagnosis | None:
+        emitted = facts.emitted(tensor)
+        found = facts.agreement(tensor, facts.values(tensor), emitted)
+        scaled, known = facts.scaled(tensor, emitted)
+        wrong = ~found.codes
+        held = wrong & known
+        if not held.any():
+            return None
+        for rule in self._others(facts):
+            same = _encode(facts, scaled, rule) == emitted.codes
+            # Under a declared error a right code may be a neighbour of the one predicted.
+            fits = same | found.codes if facts.contract.declared_ulps else same
+            if fits[known].all() and same[held].all():
+                return self._says(tensor, rule, scaled, (int(held.sum()), int(wrong.sum())), held)
+        return None
+
+    def _says(
+        self, tensor: Tensor, rule: Rule, scaled: Floats, counts: tuple[int, int], held: np.typing.NDArray[np.bool_]
+    ) -> Diagnosis:
+        explains, of = counts
+        return Diagnosis(
+            fault=self.slug,
+            tensor=tensor,
+            explains=explains,
+            of=of,
+            says=f"{tensor.upper()}'s codes are {rule.words}; explains {explains} of {of} wrong codes",
+            evidence={"rounding": rule.rounding, "scaled_value": float(scaled[held][0])},
+        )
+
+    def _others(self, facts: Facts) -> list[Rule]:
+        return [rule for rule in self._rules if rule.rounding != facts.contract.rounding]
+
+
+def _encode(facts: Facts, scaled: Floats, rule: Rule) -> Bytes:
+    """The codes of scaled values by a rule; by the contract's own where its format has no such rounding."""
+    policy, number_format = contract_policy(facts.contract), contract_format(facts.contract)
+    tried = Policy(rule.rounding, policy.overflow, policy.nan, policy.negative_zero)
+    rounding = rule.rounding if policy_error(number_format, tried) is None else policy.rounding
+    return bits.encode(
+        scaled,
+        number_format,
+        rounding=rounding,
+        overflow=policy.overflow,
+        nan=policy.nan,
+        negative_zero=policy.negative_zero,
+    )
+
+
+DOUBLE_ROUNDING_FP16 = RoundingFault(
+    "double-rounding-fp16",
+    (
+        Rule("via_fp16_rtz", "rounded twice, first toward zero to fp16"),
+        Rule("via_fp16_rne", "rounded twice, first to nearest in fp16"),
+    ),
+)
+DOUBLE_ROUNDING_BF16 = RoundingFault(
+    "double-rounding-bf16", (Rule("via_bf16", "rounded twice, first to nearest in bf16"),)
+)
+ROUNDING_MODE = RoundingFault(
+    "rounding-mode",
+    (
+        Rule("half_away", "rounded to nearest with ties away from zero"),
+        Rule("rtz", "rounded toward zero"),
+        Rule("rne", "rounded to nearest, ties to even"),
+    ),
+)

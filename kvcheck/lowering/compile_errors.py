@@ -1,0 +1,29 @@
+"""Which exceptions mean that a kernel does not compile. The only place that knows Triton's compile errors by name."""
+
+from __future__ import annotations
+
+#: Modules whose exceptions the compiler raises, and the one by which the corrected interpreter stands in for it.
+_COMPILER = ("triton.compiler", "triton.backends", "triton.runtime.errors")
+_COMPILE_ERRORS = frozenset(
+    {"CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "PTXASError", "OutOfResources"}
+)
+_STAND_IN = "NotCompiledError"
+
+
+def compile_failure(error: BaseException) -> str | None:
+    """The compiler's message, one line, where an exception or one that it comes from says "does not compile"."""
+    seen: set[int] = set()
+    step: BaseException | None = error
+    while step is not None and id(step) not in seen:
+        seen.add(id(step))
+        kind = type(step)
+        if kind.__name__ == _STAND_IN or (kind.__module__.startswith(_COMPILER) and kind.__name__ in _COMPILE_ERRORS):
+            return _one_line(str(step))
+        step = step.__cause__ or step.__context__
+    return None
+
+
+def _one_line(text: str) -> str:
+    """The last line that says something: Triton puts the source first and the reason at the end."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and set(line.strip()) != {"^"}]
+    return lines[-1] if lines else "the compiler gave no reason"

@@ -1,0 +1,34 @@
+"""kvcheck's store, but for two numbers of tokens at which a kernel of it never ends, or writes nowhere."""  # noqa: INP001 - as a user's folder: no package
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+import kvcheck
+from kvcheck import Cache
+from kvcheck.kernels.store import CONTRACT, launch
+
+
+@triton.jit
+def spin(flag):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - a Triton kernel's
+    """Wait for what never comes."""
+    while tl.load(flag, volatile=True) == 0:
+        pass
+
+
+@triton.jit
+def wild(where):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - a Triton kernel's
+    """Store far outside of any allocation."""
+    tl.store(where + tl.program_id(0).to(tl.int64) + (1 << 44), 1)
+
+
+@kvcheck.store_target("gpu-faults", contract=CONTRACT)
+def gpu_faults(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
+    """Go wrong on the GPU at two and at three tokens."""
+    if len(k) == 2:
+        wild[(1,)](torch.zeros(1, dtype=torch.int32, device=k.device))
+    if len(k) == 3:
+        spin[(1,)](torch.zeros(1, dtype=torch.int32, device=k.device))
+    launch(k, v, slots, cache)

@@ -1,0 +1,252 @@
+"""The API that users import: what decorators refuse, in one line, and what a target is afterwards."""  # noqa: INP001 - each folder of tests is a package of its own
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+import torch
+
+import kvcheck
+from kvcheck import (
+    Accepts,
+    Cache,
+    Computed,
+    Contract,
+    Form,
+    Given,
+    LoadContract,
+    LoadTarget,
+    Output,
+    Refused,
+    Side,
+    StoreTarget,
+    fused,
+    load_target,
+    store_target,
+)
+from kvcheck.errors import KvcheckError, TargetError
+
+CONTRACT = Contract(scale=Computed())
+EMPTY = torch.zeros(0)
+
+
+def store(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
+    """Store nothing."""
+
+
+def load(slots: torch.Tensor, cache: Cache, out: Output) -> None:
+    """Load nothing."""
+
+
+def cache() -> Cache:
+    """A cache without any tensor."""
+    return Cache(0, 1, 1, 1, 1, Side("k", {}, {"scale": "none is given"}), Side("v", {}, {}))
+
+
+def one_line(error: pytest.ExceptionInfo[TargetError]) -> str:
+    """The sentence, known to be one line that names the target."""
+    text = str(error.value)
+    assert "\n" not in text
+    assert text.startswith("target 'mine': ")
+    return text.removeprefix("target 'mine': ")
+
+
+def replaced(value: msgspec.Struct, key: str, to: object) -> msgspec.Struct:
+    """A copy with a field that no type checker would let through."""
+    return msgspec.structs.replace(value, **{key: to})
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "to", "sentence"),
+    [
+        (CONTRACT, "apply", "multiply", "contract: Invalid enum value 'multiply' - at `$.apply`"),
+        (CONTRACT, "format", "e4m3", "contract: Invalid enum value 'e4m3' - at `$.format`"),
+        (CONTRACT, "rounding", "nearest", "contract: Invalid enum value 'nearest' - at `$.rounding`"),
+        (CONTRACT, "ulps", "2", "contract: Expected `int | null`, got `str` - at `$.ulps`"),
+        (CONTRACT, "scale", 3, "contract: Expected `object | null`, got `int` - at `$.scale`"),
+        (CONTRACT, "scale", Form(), "contract: Object missing required field `type` - at `$.scale`"),
+        (CONTRACT, "minimum", "low", "contract: Expected `float | null`, got `str` - at `$.minimum`"),
+        (CONTRACT, "nan", object(), "contract: "),
+        (Accepts(), "dtypes", ("fp8",), "accepts: Invalid enum value 'fp8' - at `$.dtypes["),
+        (Accepts(), "head_dims", 128, "accepts: Expected `array | null`, got `int` - at `$.head_dims`"),
+        (Accepts(), "inner", 2, "accepts: Invalid enum value 2 - at `$.inner`"),
+        (Accepts(), "align", 1.5, "accepts: Expected `int`, got `float` - at `$.align`"),
+        (Form(), "kind", "page", "cache: Invalid enum value 'page' - at `$.kind`"),
+        (Form(), "codes", "fp8", "cache: Invalid enum value 'fp8' - at `$.codes`"),
+        (Form(), "page", True, "cache: Expected `int`, got `bool` - at `$.page`"),
+    ],
+)
+def test_wrong_values_are_one_line(value: msgspec.Struct, key: str, to: object, sentence: str) -> None:
+    """What, where, and what was expected: before anything runs, for stores and for loads."""
+    wrong = replaced(value, key, to)
+    given: dict[str, object] = {"contract": CONTRACT}
+    given["contract" if isinstance(value, Contract) else "accepts" if isinstance(value, Accepts) else "cache"] = wrong
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", **given)  # type: ignore[arg-type]
+    assert one_line(caught).startswith(sentence)
+    assert isinstance(caught.value, KvcheckError)
+
+
+def test_a_wrong_scale_rule_names_its_place() -> None:
+    """Two structs deep."""
+    rule = replaced(Computed(), "derive", "div")
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", contract=Contract(scale=rule))  # type: ignore[arg-type]
+    assert one_line(caught) == "contract: Invalid enum value 'div' - at `$.scale.derive`"
+    rule = replaced(Given(), "granularity", "token")
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", contract=Contract(scale=rule))  # type: ignore[arg-type]
+    assert one_line(caught) == "contract: Invalid enum value 'token' - at `$.scale.granularity`"
+
+
+def test_a_wrong_load_contract_is_one_line() -> None:
+    """As for stores."""
+    with pytest.raises(TargetError) as caught:
+        load_target("mine", contract=replaced(LoadContract(), "out", "fp8"))  # type: ignore[arg-type]
+    assert one_line(caught) == "contract: Invalid enum value 'fp8' - at `$.out`"
+
+
+def test_the_wrong_kind_of_object_is_named() -> None:
+    """A load contract is no store contract, and a dict is neither."""
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", contract=LoadContract())  # type: ignore[arg-type]
+    assert one_line(caught) == "contract is LoadContract; expected kvcheck.Contract"
+    with pytest.raises(TargetError) as caught:
+        load_target("mine", contract=CONTRACT)  # type: ignore[arg-type]
+    assert one_line(caught) == "contract is Contract; expected kvcheck.LoadContract"
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", contract=CONTRACT, cache={"kind": "slots"})  # type: ignore[arg-type]
+    assert one_line(caught) == "cache is dict; expected kvcheck.Form"
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", contract=CONTRACT, accepts="anything")  # type: ignore[arg-type]
+    assert one_line(caught) == "accepts is str; expected kvcheck.Accepts"
+
+
+@pytest.mark.parametrize("wrong", ["AssertionError", AssertionError("x"), int, None])
+def test_refusals_are_exception_classes(wrong: object) -> None:
+    """Not their names, not instances, not other classes."""
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", contract=CONTRACT, refuses=(AssertionError, wrong))  # type: ignore[arg-type]
+    assert one_line(caught) == f"refuses has {wrong!r}; expected exception classes"
+
+
+def test_a_function_must_take_what_it_will_be_given() -> None:
+    """Four arguments for a store, three for a load, by position."""
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", contract=CONTRACT)(load)  # type: ignore[arg-type]
+    assert re.match(r"the function does not take \(k, v, slots, cache\): too many positional", one_line(caught))
+    with pytest.raises(TargetError) as caught:
+        load_target("mine", contract=LoadContract())(store)  # type: ignore[arg-type]
+    assert re.match(r"the function does not take \(slots, cache, out\): missing a required argu", one_line(caught))
+
+    def by_name(*, k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
+        raise AssertionError(k, v, slots, cache)
+
+    with pytest.raises(TargetError, match="does not take"):
+        store_target("mine", contract=CONTRACT)(by_name)  # type: ignore[arg-type]
+
+    def any_number(*arguments: object, extra: int = 0) -> None:
+        raise AssertionError(arguments, extra)
+
+    assert store_target("mine", contract=CONTRACT)(any_number).function is any_number
+
+
+def test_a_store_target_is_what_was_declared() -> None:
+    """With defaults in place, and callable as the function that it wraps."""
+    seen = []
+
+    @store_target("mine", contract=CONTRACT, refuses=(AssertionError, Refused), declares="sibling-pitch")
+    def mine(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
+        seen.append((k, v, slots, cache))
+
+    assert isinstance(mine, StoreTarget)
+    assert (mine.name, mine.contract, mine.accepts, mine.form) == ("mine", CONTRACT, Accepts(), Form())
+    assert mine.refuses == ("builtins.AssertionError", "kvcheck.errors.Refused")
+    assert (mine.declares, mine.prepare) == ("sibling-pitch", None)
+    handed = (EMPTY, EMPTY, EMPTY, cache())
+    mine(*handed)
+    assert seen == [handed]
+
+
+def test_a_load_target_is_what_was_declared() -> None:
+    """The same for (slots, cache, out)."""
+    seen = []
+    prepared = []
+
+    @load_target("mine", contract=LoadContract(), cache=Form("pages"), prepare=lambda: prepared.append(1))
+    def mine(slots: torch.Tensor, cache: Cache, out: Output) -> None:
+        seen.append((slots, cache, out))
+
+    assert isinstance(mine, LoadTarget)
+    assert (mine.contract, mine.form.kind) == (LoadContract(), "pages")
+    handed = (EMPTY, cache(), Output(EMPTY, EMPTY))
+    mine(*handed)
+    assert seen == [handed]
+    assert mine.prepare is not None
+    mine.prepare()
+    assert prepared == [1]
+
+
+def test_lists_are_taken_for_tuples() -> None:
+    """What a user writes as a list is kept as frozen data."""
+    limits = replaced(Accepts(), "head_dims", [64, 128])
+    target = store_target("mine", contract=CONTRACT, accepts=limits)(store)  # type: ignore[arg-type]
+    assert target.accepts.head_dims == (64, 128)
+
+
+def test_views_that_are_missing_say_why() -> None:
+    """With the form's reason where there is one."""
+    with pytest.raises(LookupError, match=r"^.cache\.k\.scale: none is given.$|^cache\.k\.scale: none is given$"):
+        cache().k.scale  # noqa: B018 - asking raises
+    with pytest.raises(LookupError, match=r"cache\.v\.codes: this cache has no such tensor"):
+        cache().v.codes  # noqa: B018
+    with pytest.raises(LookupError, match="K and V lie in tensors of their own"):
+        cache().fused  # noqa: B018
+    with pytest.raises(LookupError, match="no scales are given here, or the form is not 'fused'"):
+        cache().fused_scale  # noqa: B018
+    with pytest.raises(LookupError, match="addressed_by='block_table'"):
+        cache().tables  # noqa: B018
+    with pytest.raises(LookupError, match=r"Given\('tensor', as_float=True\)"):
+        cache().k.scale_value  # noqa: B018
+
+
+def test_fused_is_one_view_of_k_heads_then_v_heads() -> None:
+    """Of the same memory, with Q before it and rows of it apart."""
+    whole = torch.arange(5 * 9 * 4.0).reshape(5, 9, 4)
+    k, v = whole[:, 3:6], whole[:, 6:]
+    both = fused(k, v)
+    assert both.data_ptr() == k.data_ptr()
+    assert both.stride() == k.stride()
+    assert torch.equal(both, whole[:, 3:])
+
+
+@pytest.mark.parametrize(
+    ("k", "v", "sentence"),
+    [
+        (torch.zeros(2, 3, 4), torch.zeros(2, 3, 4), "V's heads do not follow K's heads in one fused tensor"),
+        (
+            torch.zeros(2, 3, 4),
+            torch.zeros(2, 6, 4)[:, :3],
+            "K (2, 3, 4) (12, 4, 1) and V (2, 3, 4) (24, 4, 1) are not one fused tensor",
+        ),
+        (torch.zeros(2, 3, 4), torch.zeros(3, 3, 4), "K (2, 3, 4) (12, 4, 1) and V (3, 3, 4) (12, 4, 1) are not one"),
+        (
+            torch.zeros(2, 3, 4),
+            torch.zeros(2, 3, 4)[..., :2],
+            "K (2, 3, 4) (12, 4, 1) and V (2, 3, 2) (12, 4, 1) are not one fused tensor",
+        ),
+    ],
+)
+def test_what_is_not_fused_is_refused(k: torch.Tensor, v: torch.Tensor, sentence: str) -> None:
+    """Never a copy in its place."""
+    with pytest.raises(Refused) as caught:
+        fused(k, v)
+    assert str(caught.value).startswith(sentence)
+
+
+def test_the_package_shows_its_names_and_no_others() -> None:
+    """All that an adapter needs, importable from `kvcheck`."""
+    assert sorted(kvcheck.__all__) == kvcheck.__all__
+    assert all(hasattr(kvcheck, name) for name in kvcheck.__all__)
