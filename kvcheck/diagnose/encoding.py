@@ -110,8 +110,8 @@ DOUBLE_ROUNDING_BF16 = RoundingFault(
 ROUNDING_MODE = RoundingFault(
     "rounding-mode",
     (
+        Rule("rne", "rounded to nearest, ties to even"),
         Rule("half_away", "rounded to nearest with ties away from zero"),
         Rule("rtz", "rounded toward zero"),
-        Rule("rne", "rounded to nearest, ties to even"),
     ),
 )

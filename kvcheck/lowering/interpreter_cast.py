@@ -50,6 +50,16 @@ class NotCompiledError(Exception):
     """A conversion that the arch's compiler refuses, in the compiler's words."""
 
 
+def unjudged(error: BaseException) -> NotModelledError | NotCompiledError | None:
+    """The exception of this module that led to `error`, which the interpreter wraps; None where there is none."""
+    step: BaseException | None = error
+    while step is not None:
+        if isinstance(step, NotModelledError | NotCompiledError):
+            return step
+        step = step.__cause__
+    return None
+
+
 def install(arch: str) -> None:
     """Make the interpreter of this process convert as `arch`'s compiler does, and compute with bf16 as GPUs do.
 

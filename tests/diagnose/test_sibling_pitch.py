@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 
 import msgspec
@@ -13,12 +14,20 @@ from judge.emulate import COMPUTED, Memory, amax_scale, e4m3, emulate, given_sto
 
 from kvcheck.contract import Computed, Contract, Form, Given, LoadContract
 from kvcheck.diagnose import diagnose, observable
+from kvcheck.diagnose.sibling_pitch import SiblingPitch
 from kvcheck.draw import slots, values
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Copy, Diagnosis, Emission, Received
 
 #: The case that started it: K is a slice of a qkv tensor, V is dense; K is large and V is small.
 SEED = Case(k_view="qkv", v_view="dense", k_values="normal*5", v_values="normal*0.01")
+
+
+@pytest.fixture(autouse=True)
+def _this_fault_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask for this fault and no other."""
+    # The package's name for the function hides the module's.
+    monkeypatch.setattr(importlib.import_module("kvcheck.diagnose.diagnose"), "FAULTS", (SiblingPitch(),))
 
 
 def with_k_pitch(memory: Memory) -> None:

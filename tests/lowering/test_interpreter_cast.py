@@ -24,6 +24,7 @@ from kvcheck.lowering.interpreter_cast import (
     conversion,
     corrected,
     install,
+    unjudged,
 )
 from kvcheck.lowering.interpreter_probe import interpret, interpreter_error, probe, probe_values
 
@@ -170,6 +171,17 @@ def test_amd_has_no_model() -> None:
     with pytest.raises(NotModelledError, match="on gfx942"):
         convert(np.ones(4, dtype=np.float32), FP32, E4M3, NEAREST)
     assert convert(np.array([0x7E], dtype=np.uint8), E4M3, FP32, None).view(np.float32).tolist() == [448.0]
+
+
+def test_what_cannot_be_judged_is_found_behind_the_interpreters_wrapping() -> None:
+    """A kernel's exception leads back to the conversion that raised it; another exception leads nowhere."""
+    with corrected("sm_80"), pytest.raises(Exception, match="fp8e4nv") as raised:
+        interpret(conversions.cast, probe_values(), np.zeros(128, dtype=np.uint8))
+    assert isinstance(unjudged(raised.value), NotCompiledError)
+    with corrected("gfx942"), pytest.raises(Exception, match="no model") as raised:
+        interpret(conversions.cast, probe_values(), np.zeros(128, dtype=np.uint8))
+    assert isinstance(unjudged(raised.value), NotModelledError)
+    assert unjudged(ValueError("another")) is None
 
 
 def test_archs_without_fp8_refuse_both_directions() -> None:
