@@ -19,6 +19,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     files: options.Files = None,
     target: options.Targets = None,
     arch: options.Archs = None,
+    engine_path: options.EnginePaths = None,
     device: options.Device = "auto",
     jobs: options.Jobs = 0,
     out: options.Out = Path("reports"),
@@ -56,6 +57,9 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
         cases = part(cases, shard)
     for name in arch or ():
         capability(name)
-    run = Options(device, tuple(arch or ()), require_native, jobs, timeout, expect_declared)
+    folders = options.engine_folders(engine_path)
+    run = Options(
+        device, tuple(arch or ()), require_native, jobs, timeout, expect_declared, engine_paths=folders
+    )
     command = shlex.join(["kvcheck", *sys.argv[1:]])
     raise typer.Exit(run_targets(target or ["store"], cases, run, out, command, strict=strict))

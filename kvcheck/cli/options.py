@@ -7,12 +7,22 @@ from typing import Annotated
 
 import typer
 
+from kvcheck.errors import SelectionError
+
 Files = Annotated[
     list[str] | None, typer.Argument(metavar="[FILES]...", help="Matrix files. Without any: the default matrix.")
 ]
 Targets = Annotated[
     list[str] | None,
     typer.Option("--target", metavar="T", help="A built-in name, or FILE.py[::NAME]. May be given several times."),
+]
+EnginePaths = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--engine-path",
+        metavar="DIR",
+        help="Import engines from this folder, a checkout say, before all others. May be given several times.",
+    ),
 ]
 Select = Annotated[
     list[str] | None,
@@ -36,6 +46,16 @@ Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda", help="
 Jobs = Annotated[
     int, typer.Option("-j", "--jobs", metavar="N", help="Cases at a time. 0: as many as cores, at most 8 on a GPU.")
 ]
+
+
+def engine_folders(paths: list[Path] | None) -> tuple[Path, ...]:
+    """The folders that `--engine-path` names. Raises SelectionError where one is none."""
+    for path in paths or ():
+        if not path.is_dir():
+            raise SelectionError(f"--engine-path: {path} is no folder")
+    return tuple(paths or ())
+
+
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the reports go.")]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time limit of one case.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail also on legal codes and on refused cases.")]

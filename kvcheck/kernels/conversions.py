@@ -26,15 +26,24 @@ def narrow(values, results, SIZE: tl.constexpr):
 def compute_bf16(values, results, SIZE: tl.constexpr):
     """Products, comparisons and conversions of `SIZE` values, held as bf16, each to its own part of the results.
 
-    The parts, `SIZE` fp32 numbers each: x · x, whether x > -1, x as an integer, that integer as bf16.
+    The parts, `SIZE` fp32 numbers each: x · x, whether -1 < x < 100, x as an integer, that integer as bf16.
     """
     at = tl.arange(0, SIZE)
     value = tl.load(values + at).to(tl.bfloat16)
     whole = value.to(tl.int32)
     tl.store(results + at, (value * value).to(tl.float32))
-    tl.store(results + SIZE + at, (value > tl.full([SIZE], -1.0, tl.bfloat16)).to(tl.float32))
+    inside = (value > tl.full([SIZE], -1.0, tl.bfloat16)) & (value < tl.full([SIZE], 100.0, tl.bfloat16))
+    tl.store(results + SIZE + at, inside.to(tl.float32))
     tl.store(results + 2 * SIZE + at, whole.to(tl.float32))
     tl.store(results + 3 * SIZE + at, whole.to(tl.bfloat16).to(tl.float32))
+
+
+def count(values, results, SIZE: tl.constexpr):
+    """Store ones, as many as the first of `SIZE` int32 values says: a loaded scalar as a condition and as a bound."""
+    first = tl.load(values)
+    if first > 0:
+        for at in range(first):
+            tl.store(results + at, 1, mask=at < SIZE)
 
 
 def decode(codes, values, SIZE: tl.constexpr):

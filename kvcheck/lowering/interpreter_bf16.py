@@ -1,7 +1,7 @@
 """bf16 in Triton's interpreter. The only place that touches how the interpreter computes with it.
 
 The interpreter holds bf16 as its bits in uint16, and on triton 3.2 to 3.9 adds, multiplies and compares those as
-integers; integers and fp64 become bf16, and it them, by their bits; before 3.9 it has no bf16 constants. On a GPU each
+integers; integers and fp64 become bf16 by their bits; before 3.9 it has no bf16 constants. On a GPU each
 operation is the fp32 one, rounded to nearest even: rounding twice is the same as once, since fp32 has more than twice
 bf16's digits. So it is here. `InterpreterBuilder` and `TensorHandle` are private; the interpreter's self-test says
 whether this worked.
@@ -126,10 +126,8 @@ def _unary(original: Method, module: ModuleType) -> Method:
 
 def _cast(original: Method, module: ModuleType) -> Method:
     def cast_impl(self: object, src: Handle, dst_type: Type) -> Handle:
-        target = dst_type.scalar.name
-        if False:
-            return original(self, _wide(module, src), dst_type)
-        if target == "bf16" and src.dtype.scalar.name not in ("bf16", "fp32"):
+        # From bf16 to other types than fp32 Triton itself goes by way of fp32.
+        if dst_type.scalar.name == "bf16" and src.dtype.scalar.name not in ("bf16", "fp32"):
             return _narrow(module, original(self, src, module.tl.float32))
         return original(self, src, dst_type)
 

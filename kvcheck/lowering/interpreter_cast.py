@@ -20,7 +20,7 @@ import numpy.typing as npt
 from kvcheck.formats import bits
 from kvcheck.formats.cast import bf16_patterns, fp16_patterns
 from kvcheck.formats.decode import decode
-from kvcheck.lowering import interpreter_bf16
+from kvcheck.lowering import interpreter_bf16, interpreter_scalars
 from kvcheck.lowering.archs import CastModel, Source, cast_model
 
 Patterns: TypeAlias = npt.NDArray[np.uint32]
@@ -70,6 +70,7 @@ def install(arch: str) -> None:
     with contextlib.suppress(ImportError, AttributeError):
         module = _interpreter()
         setattr(module, "_convert_float", conversion(model))  # noqa: B010 - a private name, set on purpose
+        interpreter_scalars.replace(module)
         interpreter_bf16.replace(module)
 
 
@@ -86,6 +87,7 @@ def corrected(arch: str) -> Iterator[None]:
         yield
     finally:
         setattr(module, "_convert_float", before)  # noqa: B010
+        interpreter_scalars.restore(module)
         interpreter_bf16.restore(module)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kvcheck.lowering.archs import AMD, capability, check_arch
@@ -50,10 +50,6 @@ class FakeDriver:
         import torch  # noqa: PLC0415
 
         return torch.device("cpu")
-
-    def get_benchmarker(self) -> Callable[..., list[float]]:
-        """A benchmark that finds every kernel equally fast."""
-        return lambda *_, **__: [0.0, 0.0, 0.0]
 
 
 @contextlib.contextmanager

@@ -117,7 +117,9 @@ def _report(results: Sequence[CaseResult], work: _Work, hello: Hello, info: Targ
         results,
         planned=len(work.cases),
         environment=hello.environment,
-        target=TargetFacts(info.name, info.kind, info.contract, info.form, info.kernels_sha256),
+        target=TargetFacts(
+            info.name, info.kind, info.contract, info.form, info.kernels_sha256, info.version, info.path
+        ),
         arch=hello.arch,
         execution=info.execution,
         command=work.command,

@@ -24,8 +24,9 @@ from kvcheck.api import StoreTarget
 from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.protocol import STDERR, STDOUT, Ended, Hello, Job, TargetInfo
 from kvcheck.schema import Execution
-from kvcheck.targets.identity import kernels_sha256, uses_triton
-from kvcheck.targets.load import Loaded, MissingEngineError, load
+from kvcheck.targets.engine import MissingEngineError, add_engine_roots
+from kvcheck.targets.identity import kernels_sha256, path_of, uses_triton, version_of
+from kvcheck.targets.load import Loaded, load
 
 #: What a run without a GPU and without `--arch` stands for.
 INTERPRETED_FOR = "sm_90"
@@ -71,8 +72,9 @@ def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
     os.set_inheritable(answers, False)
     try:
         machine = _pick_machine(device, arch)
-        loaded = _load(spec)
-        hello = _hello(loaded, machine)
+        add_engine_roots()
+        loaded, missing = _load(spec)
+        hello = _hello(loaded, missing, machine)
     except MissingEngineError as error:
         _say(answers, Hello(missing=str(error)))
         return 0
@@ -114,25 +116,29 @@ def _sees_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def _load(spec: str) -> tuple[Loaded, ...]:
+def _load(spec: str) -> tuple[tuple[Loaded, ...], dict[str, str]]:
+    """The targets of a spec, prepared; and, by name, why the engine of one cannot be imported."""
     loaded = load(spec)
+    missing: dict[str, str] = {}
     for one in loaded:
         if one.target.prepare is not None:
             try:
                 one.target.prepare()
+            except MissingEngineError as error:
+                missing[one.target.name] = str(error)
             except Exception as error:
                 raise TargetError(f"target {spec!r}: prepare raised {type(error).__name__}: {error}") from error
-    return loaded
+    return loaded, missing
 
 
-def _hello(loaded: tuple[Loaded, ...], machine: _Machine) -> Hello:
+def _hello(loaded: tuple[Loaded, ...], missing: dict[str, str], machine: _Machine) -> Hello:
     import kvcheck.run.case  # noqa: F401, PLC0415 - what every child needs, loaded once before the forks
     from kvcheck.lowering.triton_launches import warm  # noqa: PLC0415
     from kvcheck.run.environment import environment, in_child  # noqa: PLC0415
 
     warm(interpreted=not machine.cuda)
     facts = in_child(lambda: environment(cuda=machine.cuda))
-    infos = tuple(_info(one, machine) for one in loaded)
+    infos = tuple(_info(one, missing.get(one.target.name), machine) for one in loaded)
     doubt = None
     if any(info.execution == "interpreted" for info in infos):
         doubt = _correct_interpreter(machine.arch)
@@ -143,13 +149,13 @@ def _hello(loaded: tuple[Loaded, ...], machine: _Machine) -> Hello:
 def _correct_interpreter(arch: str) -> str | None:
     """Make Triton's interpreter convert as the arch's compiler does. Why it does not, or None."""
     from kvcheck.lowering.interpreter_cast import install  # noqa: PLC0415 - imports triton
-    from kvcheck.lowering.interpreter_probe import interpreter_error  # noqa: PLC0415
+    from kvcheck.lowering.interpreter_probe import probe  # noqa: PLC0415
 
     install(arch)
-    return interpreter_error(arch)
+    return probe(arch)
 
 
-def _info(one: Loaded, machine: _Machine) -> TargetInfo:
+def _info(one: Loaded, missing: str | None, machine: _Machine) -> TargetInfo:
     target = one.target
     triton = uses_triton(one.module)
     execution: Execution = "interpreted" if triton else "host"
@@ -158,7 +164,7 @@ def _info(one: Loaded, machine: _Machine) -> TargetInfo:
     return TargetInfo(
         target.name, "store" if isinstance(target, StoreTarget) else "load", target.contract, target.accepts,
         target.form, target.refuses, target.declares, kernels_sha256(one.module),
-        getattr(one.module, "__file__", None), execution, triton, machine.own_arch,
+        path_of(one.module), execution, triton, machine.own_arch, version_of(one.module), missing,
     )  # fmt: skip
 
 

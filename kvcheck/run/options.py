@@ -23,3 +23,5 @@ class Options:
     expect_declared: bool = False
     keep: Path | None = None
     """Where failing cases keep their emissions; None keeps none."""
+    engine_paths: tuple[Path, ...] = ()
+    """Folders to import engines from, before all others."""

@@ -20,6 +20,7 @@ import msgspec
 from kvcheck.errors import KvcheckError
 from kvcheck.run.options import Options
 from kvcheck.run.protocol import Ended, Hello, Job
+from kvcheck.targets.engine import ENGINE_PATH
 
 #: Libraries that start threads at import do not when told so before: a process with threads is not safe to fork.
 SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -42,6 +43,7 @@ class Nursery:
         """
         self.arch = arch
         self._spec, self._device = spec, options.device
+        self._engines = os.pathsep.join(str(path.resolve()) for path in options.engine_paths)
         self._command = [sys.executable, "-m", "kvcheck.run.nursery", spec, options.device, str(options.jobs), arch]
         self._mark = secrets.token_hex(16)
         self._process, self.hello = self._start()
@@ -55,7 +57,7 @@ class Nursery:
         with tempfile.TemporaryFile() as log:
             process = subprocess.Popen(  # noqa: S603 - this very program
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
-                env={**_environment(self._device, self.arch), MARK: self._mark},
+                env={**_environment(self._device, self.arch), MARK: self._mark, ENGINE_PATH: self._engines},
             )  # fmt: skip
             self._process = process
             try:

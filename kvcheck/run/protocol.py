@@ -32,6 +32,10 @@ class TargetInfo(msgspec.Struct, frozen=True):
     triton: bool = False
     native_arch: str = ""
     """This GPU's own arch; empty without one."""
+    version: str | None = None
+    """The version of the engine or plug-in that the kernel is part of."""
+    missing: str | None = None
+    """Why the target's engine cannot be imported: its cases are unsupported."""
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -44,7 +48,7 @@ class Hello(msgspec.Struct, frozen=True):
     threads: int = 1
     error: str | None = None
     missing: str | None = None
-    """Why the target's engine cannot be imported: its cases are unsupported."""
+    """Why a target's file cannot be imported: it declares nothing that cases could be placed for."""
     doubt: str | None = None
     """Why Triton's interpreter does not stand for the arch here: what it interprets is inconclusive."""
 

@@ -62,6 +62,8 @@ def run_target(
 def _not_here(nursery: Nursery, info: TargetInfo, options: Options) -> tuple[Outcome, str] | None:
     """Why no case of a target can be judged on this machine, or None."""
     arch, native = nursery.hello.arch, info.native_arch
+    if info.missing is not None:
+        return "unsupported", info.missing
     if options.require_native and info.execution != "native":
         return "inconclusive", f"--require-native: {arch} was asked for, and this is {native or 'no GPU'}"
     if not info.triton and nursery.arch and arch != native:

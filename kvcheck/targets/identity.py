@@ -12,9 +12,12 @@ import contextlib
 import hashlib
 import importlib.util
 import sys
+from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+
+from kvcheck.targets.engine import Engine
 
 #: Packages whose version stands in the report's environment instead of their source in the hash.
 FRAMEWORKS = frozenset({"torch", "triton", "numpy", "msgspec", "kvcheck"})
@@ -37,13 +40,40 @@ def uses_triton(module: ModuleType) -> bool:
     return any("triton" in _imports(path, name)[1] for name, path in _reachable(module).items())
 
 
+def version_of(module: ModuleType) -> str | None:
+    """The version of the engine that a target's module names, or of the package that the module is part of."""
+    for engine in engines_of(module):
+        return engine.version()
+    package = module.__name__.partition(".")[0]
+    if package in FRAMEWORKS:
+        return None
+    names = metadata.packages_distributions().get(package, ()) if "." in module.__name__ else ()
+    return metadata.version(names[0]) if names else None
+
+
+def path_of(module: ModuleType) -> str | None:
+    """The engine's own file that a target's module names, where it could be imported; else the module's."""
+    for engine in engines_of(module):
+        found = engine.path()
+        if found is not None:
+            return str(found)
+    return getattr(module, "__file__", None)
+
+
+def engines_of(module: ModuleType) -> tuple[Engine, ...]:
+    """The engines that a target's module names."""
+    return tuple(value for value in vars(module).values() if isinstance(value, Engine))
+
+
 def _reachable(module: ModuleType) -> dict[str, Path]:
     """Every module to hash, by a name that does not depend on where the file lies."""
     first = getattr(module, "__file__", None)
     if first is None:
         return {}
     found = {f"{Path(first).stem} (target)": Path(first)}
-    queue = [(module.__name__, Path(first))]
+    for engine in engines_of(module):
+        found.update(engine.files())
+    queue = [(name if index else module.__name__, path) for index, (name, path) in enumerate(found.items())]
     while queue:
         importer, path = queue.pop()
         modules, _ = _imports(path, importer)

@@ -1,4 +1,4 @@
-"""From a target's name to the target: built in, or in a user's file."""
+"""From a target's name to the target: built in, of an installed plug-in, or in a user's file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,50 @@ from types import ModuleType
 
 from kvcheck.api import LoadTarget, StoreTarget, Target
 from kvcheck.errors import KvcheckError, TargetError
+from kvcheck.targets.engine import MissingEngineError
+from kvcheck.targets.plugins import Plugin, plugins
 
-#: Built-in targets by name, and the modules they are in. Specimens are found in their folder.
-BUILTIN = {"store": "kvcheck.kernels.store", "native-cast": "kvcheck.kernels.native_cast"}
+#: kvcheck's own kernels by the names of their targets, and the modules they are in. Specimens are in a folder.
+KERNELS = {
+    "store": "kvcheck.kernels.store",
+    "native-cast": "kvcheck.kernels.native_cast",
+    **dict.fromkeys(
+        (
+            "store-given",
+            "store-given-reciprocal",
+            "store-given-multiplier",
+            "store-given-head",
+            "store-pages",
+            "store-heads-pages",
+            "store-packed",
+            "store-fused",
+            "store-inline",
+            "store-blocks",
+        ),
+        "kvcheck.kernels.store_forms",
+    ),
+}
 SPECIMENS = "kvcheck.kernels.specimens"
+#: Adapters for engines' kernels, likewise.
+ENGINES = {
+    **dict.fromkeys(("conch", "conch-strict"), "kvcheck.targets.engines.conch"),
+    **dict.fromkeys(
+        ("freetoken", "freetoken-forks", "freetoken-forks-per-side", "freetoken-forks-int8"),
+        "kvcheck.targets.engines.freetoken",
+    ),
+    **dict.fromkeys(
+        (
+            "vllm-per-tensor",
+            "vllm-per-tensor-packed",
+            "vllm-diffkv",
+            "vllm-per-token-head",
+            "vllm-per-token-head-inline",
+            "vllm-per-token-head-int8",
+        ),
+        "kvcheck.targets.engines.vllm",
+    ),
+}
+BUILTIN = {**KERNELS, **ENGINES}
 
 
 @dataclass(frozen=True)
@@ -30,31 +70,68 @@ def names() -> tuple[str, ...]:
     """Every built-in target's name, without importing any."""
     folder = Path(__file__).parent.parent / "kernels" / "specimens"
     found = sorted(module.name for module in pkgutil.iter_modules([str(folder)]))
-    return (*BUILTIN, *(f"specimen:{name.replace('_', '-')}" for name in found))
+    return (*KERNELS, *(f"specimen:{name.replace('_', '-')}" for name in found), *ENGINES)
+
+
+def plugin(name: str) -> Plugin | None:
+    """The plug-in of that name, or None. Built-in targets come first: a plug-in does not replace one."""
+    return None if name in names() else next((found for found in plugins() if found.name == name), None)
 
 
 def check_name(spec: str) -> None:
-    """Raise TargetError, one line, unless `spec` is a built-in target or a file that exists. Imports nothing."""
+    """Raise TargetError, one line, unless `spec` is a built-in target, a plug-in's or an existing file's.
+
+    Imports nothing.
+    """
     path, _, _ = spec.partition("::")
     if path.endswith(".py"):
         if not Path(path).is_file():
             raise TargetError(f"target {spec!r}: there is no file {path}")
         return
-    if spec not in names():
-        raise TargetError(f"target {spec!r} is unknown; expected FILE.py[::NAME] or one of: {', '.join(names())}")
+    if spec not in names() and plugin(spec) is None:
+        known = ", ".join((*names(), *(found.name for found in plugins())))
+        raise TargetError(f"target {spec!r} is unknown; expected FILE.py[::NAME] or one of: {known}")
 
 
 def load(spec: str) -> tuple[Loaded, ...]:
-    """Load the built-in target `spec`, every target of `file.py`, or `file.py::name`. Raises TargetError."""
+    """Load the target of that name, every target of `file.py`, or `file.py::name`.
+
+    Raises TargetError; MissingEngineError for a file that imports what is not installed.
+    """
     check_name(spec)
     path, _, wanted = spec.partition("::")
     if path.endswith(".py"):
         return _from_file(spec, Path(path), wanted)
+    installed = plugin(spec)
+    if installed is not None:
+        return (_from_plugin(installed),)
     module = importlib.import_module(_module_of(spec))
     found = _targets_in(module)
     if spec not in found:
         raise TargetError(f"target {spec!r}: {module.__name__} declares {', '.join(sorted(found)) or 'no target'}")
     return (found[spec],)
+
+
+def _from_plugin(installed: Plugin) -> Loaded:
+    """The target of a plug-in. Raises TargetError, one line, whatever its code raises."""
+    try:
+        found = installed.load()
+    except (Exception, SystemExit) as error:
+        raise TargetError(f"target {installed.name!r}, {installed.where}: {_first_line(error)}") from error
+    if isinstance(found, ModuleType):
+        declared = _targets_in(found)
+        if installed.name not in declared:
+            has = ", ".join(sorted(declared)) or "no target"
+            raise TargetError(f"target {installed.name!r}, {installed.where}: the module declares {has}")
+        return declared[installed.name]
+    if found.name != installed.name:
+        raise TargetError(f"target {installed.name!r}, {installed.where}: the target there is named {found.name!r}")
+    return Loaded(found, sys.modules[found.function.__module__])
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).splitlines()
+    return f"{type(error).__name__}: {text[0] if text else 'no message'}"
 
 
 def _module_of(name: str) -> str:
@@ -105,10 +182,6 @@ def _import_file(spec: str, path: Path) -> ModuleType:
     except Exception as error:
         raise TargetError(f"target {spec!r}: importing {path} raised {_where(error, path)}") from error
     return module
-
-
-class MissingEngineError(KvcheckError):
-    """A target's file imports something that is not installed: its cases are `unsupported`, with the reason."""
 
 
 def _where(error: Exception, path: Path) -> str:

@@ -70,7 +70,7 @@ WRONG = [
     ("absent.toml", "absent.toml: no such matrix file"),
     ("sead", "did you mean 'seed'?"),
     (".", ".: is a directory; expected a TOML file"),
-    ("--target absent", "target 'absent' is unknown; expected FILE.py[::NAME] or one of: store, specimen:"),
+    ("--target absent", "target 'absent' is unknown; expected FILE.py[::NAME] or one of: store, "),
     ("--target absent.py", "target 'absent.py': there is no file absent.py"),
     ("--target one.py::two", "one.py has no target 'two'; it has one"),
     ("--target syntax.py", "importing syntax.py raised SyntaxError at line 2"),

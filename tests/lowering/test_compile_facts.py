@@ -59,7 +59,8 @@ def test_kernels_behind_one_that_fails_are_seen() -> None:
     first, second = facts("two", "sm_80")
     assert (first.kernel, first.outcome) == ("native", "failed")
     assert (second.kernel, second.outcome) == ("halve", "compiled")
-    assert list(second.divisions) == ["div.full.f32"]
+    # By a constant: triton 3.9 has another instruction for it.
+    assert list(second.divisions) == ["div.approx.f32" if ONE_STEP else "div.full.f32"]
 
 
 def test_amd_is_compiled_for() -> None:

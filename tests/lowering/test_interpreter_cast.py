@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -313,3 +314,23 @@ def test_decode_is_the_formats() -> None:
     with corrected("sm_89"):
         found = interpret(conversions.decode, codes, np.zeros(256, dtype=np.float32))
     assert np.array_equal(found, decode(codes), equal_nan=True)
+
+
+def test_a_loop_runs_to_a_loaded_bound() -> None:
+    """Under any numpy, of which 2.4 refuses what older interpreters do; behind the block all is as it was."""
+    module = importlib.import_module("triton.runtime.interpreter")
+    before = module._patch_lang_tensor
+    with corrected("sm_90"):
+        install("sm_89")  # a second time: nothing is wrapped twice
+        assert module._patch_lang_tensor.kvcheck_original is before
+        found = interpret(conversions.count, np.array([2, 0, 0, 0], dtype=np.int32), np.zeros(4, dtype=np.int32))
+    assert found.tolist() == [1, 1, 0, 0]
+    assert module._patch_lang_tensor is before
+
+
+def test_a_loop_that_ends_early_fails_the_self_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line says what was stored."""
+    monkeypatch.setattr(interpreter_probe, "interpret", lambda *_, **__: np.array([1, 1, 0, 0]))
+    error = interpreter_probe._scalar_error()
+    assert error is not None
+    assert "a loaded bound of 3 stored [1, 1, 0, 0]" in error

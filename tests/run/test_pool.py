@@ -55,18 +55,20 @@ def test_a_nursery_that_dies_early_is_described_in_one_line(printed: bytes, word
 
 
 def test_a_nursery_has_one_thread_and_never_the_callers_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The device decides on interpretation, not what happens to be set; the kernel cache is kept apart by device."""
+    """The options decide on interpretation and arch, not what happens to be set; each has a kernel cache of its own."""
     monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setenv("TRITON_OVERRIDE_ARCH", "sm89")
     monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    env = _environment("cuda")
-    assert "TRITON_INTERPRET" not in env
+    env = _environment("cuda", "")
+    assert not {"TRITON_INTERPRET", "TRITON_OVERRIDE_ARCH"} & set(env)
     assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == "1"
     assert env["PYTORCH_NVML_BASED_CUDA_CHECK"] == "1"
     assert env["TRITON_CACHE_DIR"].startswith("/cache/kvcheck/torch-")
-    assert env["TRITON_CACHE_DIR"].endswith("-cuda")
+    caches = {_environment(device, arch)["TRITON_CACHE_DIR"] for device in ("cpu", "cuda") for arch in ("", "sm_89")}
+    assert len(caches) == 4
     monkeypatch.setenv("TRITON_CACHE_DIR", "/mine")
-    assert _environment("cpu")["TRITON_CACHE_DIR"] == "/mine"
+    assert _environment("cpu", "")["TRITON_CACHE_DIR"] == "/mine"
 
 
 def test_a_marked_process_is_found_after_it_left_its_parent() -> None:
