@@ -58,8 +58,6 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     for name in arch or ():
         capability(name)
     folders = options.engine_folders(engine_path)
-    run = Options(
-        device, tuple(arch or ()), require_native, jobs, timeout, expect_declared, engine_paths=folders
-    )
+    run = Options(device, tuple(arch or ()), require_native, jobs, timeout, expect_declared, engine_paths=folders)
     command = shlex.join(["kvcheck", *sys.argv[1:]])
     raise typer.Exit(run_targets(target or ["store"], cases, run, out, command, strict=strict))

@@ -230,9 +230,7 @@ def store_given_reciprocal(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor
     launch(k, v, slots, cache, GIVEN, "reciprocal")
 
 
-@store_target(
-    "store-given-multiplier", contract=Contract(scale=Given("tensor", direction="multiplier")), cache=GIVEN
-)
+@store_target("store-given-multiplier", contract=Contract(scale=Given("tensor", direction="multiplier")), cache=GIVEN)
 def store_given_multiplier(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
     """One given scale a tensor, multiplied with."""
     launch(k, v, slots, cache, GIVEN, "multiplier")

@@ -41,7 +41,13 @@ class Engine:
     """
 
     def __init__(
-        self, module: str, *, distribution: str, get: str, stubs: Callable[[], Stubs] | None = None, also: tuple[str, ...] = ()
+        self,
+        module: str,
+        *,
+        distribution: str,
+        get: str,
+        stubs: Callable[[], Stubs] | None = None,
+        also: tuple[str, ...] = (),
     ) -> None:
         """Name a module, the distribution that has it, and, in a few words, where to get it. Imports nothing.
 

@@ -143,7 +143,18 @@ def _spec(name: str) -> ModuleSpec | None:
         with contextlib.suppress(ImportError, ValueError, AttributeError):
             return importlib.util.find_spec(name)
         return None
-    loaded = sys.modules.get(parent)
-    package = _spec(parent) if loaded is None else loaded.__spec__
-    folders = None if package is None else package.submodule_search_locations
-    return PathFinder.find_spec(name, list(folders)) if folders else None
+    folders = _folders(parent)
+    return PathFinder.find_spec(name, folders) if folders else None
+
+
+def _folders(package: str) -> list[str]:
+    """Where a package's modules lie, whether or not it is loaded."""
+    loaded = sys.modules.get(package)
+    spec = _spec(package) if loaded is None else loaded.__spec__
+    if spec is None or spec.submodule_search_locations is None:
+        return []
+    try:
+        return list(spec.submodule_search_locations)
+    except KeyError:  # a folder without __init__.py asks for its parent, which is not loaded
+        parent, _, name = package.rpartition(".")
+        return [str(path) for path in (Path(folder) / name for folder in _folders(parent)) if path.is_dir()]

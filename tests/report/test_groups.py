@@ -11,7 +11,6 @@ from kvcheck.report.outcomes import FAILING
 from kvcheck.schema import CaseResult, CodesVerdict, ProcessVerdict
 
 from .samples import (
-    COMMAND,
     CRASH,
     EVERY,
     INCONCLUSIVE,
@@ -171,7 +170,7 @@ def bare(case: CaseResult, identifier: str, **axes: str | int) -> CaseResult:
 
 def test_the_axes_that_decide_are_named() -> None:
     """Where two axes together tell failing cases from passing ones, the group says which values fail."""
-    cases = []
+    cases: list[CaseResult] = []
     for seed in range(4):
         for k_view in ("dense", "qkv"):
             for v_view in ("dense", "qkv"):

@@ -16,7 +16,10 @@ from .samples import PASS, TARGET, report
         ("kvcheck matrix", "kvcheck matrix --select 3fa9c1 --out repeat"),
         ("kvcheck matrix --select 'tokens=9 and k_view=qkv' -j 4", "kvcheck matrix -j 4 --select 3fa9c1 --out repeat"),
         ("kvcheck matrix --select=x --shard 1/4 --resume a.toml", "kvcheck matrix a.toml --select 3fa9c1 --out repeat"),
-        ("kvcheck matrix --junit=j.xml --baseline b.json --strict", "kvcheck matrix --strict --select 3fa9c1 --out repeat"),
+        (
+            "kvcheck matrix --junit=j.xml --baseline b.json --strict",
+            "kvcheck matrix --strict --select 3fa9c1 --out repeat",
+        ),
         ("kvcheck matrix 'a b.toml'", "kvcheck matrix 'a b.toml' --select 3fa9c1 --out repeat"),
         (
             "kvcheck record --out o -- python serve.py --select x",
@@ -30,7 +33,10 @@ from .samples import PASS, TARGET, report
             "kvcheck matrix --target a.py::specimen:shared-pitch --target b --target",
             "kvcheck matrix --target a.py::specimen:shared-pitch --target --select 3fa9c1 --out repeat",
         ),
-        ("kvcheck matrix --target a.py --target b.py", "kvcheck matrix --target a.py --target b.py --select 3fa9c1 --out repeat"),
+        (
+            "kvcheck matrix --target a.py --target b.py",
+            "kvcheck matrix --target a.py --target b.py --select 3fa9c1 --out repeat",
+        ),
         ("kvcheck matrix 'unbalanced", "kvcheck matrix 'unbalanced --select 3fa9c1 --out repeat"),
         ("", "kvcheck matrix --target specimen:shared-pitch --select 3fa9c1 --out repeat"),
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kvcheck.report.read import read
 from kvcheck.schema import CaseResult, Emission
 
 from .command import SEED, Ran, matrix, outcomes
@@ -146,3 +147,25 @@ def test_expect_declared_wants_the_declared_fault(tmp_path: Path, target: str, o
     )  # fmt: skip
     assert ran.code == code
     assert sorted(outcomes(ran.report)) == sorted([outcome, "pass", "pass"])
+
+
+def _committed(target: str) -> dict[str, CaseResult]:
+    """The cases of the report from an H200 that the repository keeps, by id."""
+    report = Path(__file__).parents[2] / "reports" / "sm_90-native" / target / "report.json"
+    return {case.id: case for case in read(report).cases}
+
+
+def test_the_right_kernel_leaves_the_bytes_that_an_h200_left(store: Ran) -> None:
+    """Every digest of the interpreted run is that of the same case in the committed report of a GPU."""
+    native = _committed("store")
+    assert {case.id: case.digest for case in store.report.cases} == {each: case.digest for each, case in native.items()}
+
+
+def test_the_specimen_is_wrong_as_it_was_on_an_h200(specimen: Ran) -> None:
+    """In `arena` the wrong kernel leaves the bytes that it left on a GPU: what it reads by mistake is kvcheck's too."""
+    native = _committed("specimen-shared-pitch")
+    for case in specimen.report.cases:
+        there = native[case.id]
+        assert (case.outcome, case.codes.k_wrong) == (there.outcome, there.codes.k_wrong)
+        if case.axes["layout"] == "arena":
+            assert (case.digest, case.codes) == (there.digest, there.codes)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from kvcheck.errors import TargetError
-from kvcheck.targets.load import MissingEngineError, check_name, load, names
+from kvcheck.targets.engine import MissingEngineError
+from kvcheck.targets.load import check_name, load, names
 
 from .conftest import Write
 

@@ -48,6 +48,4 @@ def conch_strict(k: Tensor, v: Tensor, slots: Tensor, cache: Cache) -> None:
 
 def _store(k: Tensor, v: Tensor, slots: Tensor, cache: Cache, *, strict: bool) -> None:
     with CONCH.use() as engine:
-        engine.reshape_and_cache(
-            k, v, cache.k.pages, cache.v.pages, slots, "fp8", cache.k.scale, cache.v.scale, strict
-        )
+        engine.reshape_and_cache(k, v, cache.k.pages, cache.v.pages, slots, "fp8", cache.k.scale, cache.v.scale, strict)

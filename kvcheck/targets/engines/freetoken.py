@@ -61,9 +61,7 @@ def freetoken(k: Tensor, v: Tensor, slots: Tensor, cache: Cache) -> None:
     """Rows of all heads flat, as views."""
     flat_k, flat_v = k.view(len(k), cache.heads * cache.head_dim), v.view(len(v), cache.heads * cache.head_dim_v)
     with FREETOKEN.use() as engine:
-        engine.quantize_kv_to_cache(
-            flat_k, flat_v, slots, cache.k.codes, cache.v.codes, cache.k.scales, cache.v.scales
-        )
+        engine.quantize_kv_to_cache(flat_k, flat_v, slots, cache.k.codes, cache.v.codes, cache.k.scales, cache.v.scales)
 
 
 # `_store_kv_quant_kernel`: the scale of a block of 32 is `amax / MAX_MAG` with Triton's `/`, 1 for a block of zeros,
@@ -137,6 +135,4 @@ def _store(k: Tensor, v: Tensor, slots: Tensor, cache: Cache, spec: str, *, apar
 
         one = getattr(quant, spec)
         specs = (one, replace(one, name=f"{one.name} of V")) if apart else (one,)
-        engine.store_kv_quant(
-            cache.k.codes, cache.k.scales, cache.v.codes, cache.v.scales, slots, k, v, *specs
-        )
+        engine.store_kv_quant(cache.k.codes, cache.k.scales, cache.v.codes, cache.v.scales, slots, k, v, *specs)

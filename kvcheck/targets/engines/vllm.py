@@ -85,7 +85,7 @@ VLLM = Engine(
 )
 
 # `reshape_and_cache_kernel_flash`: `x / scale` with Triton's `/` in fp32 (a bf16 tile over an fp32 scalar), the store's
-# cast saturates, a negative slot returns. The docstring gives K and V one head_size. Rows whose heads are dense, and a V
+# cast saturates, a negative slot returns. The docstring gives K and V one head_size. Rows of dense heads, and a V
 # cache that has the K cache's strides, are taken for granted without a word.
 PER_TENSOR = Contract(scale=Given("tensor"), apply="divide_approx", negative_slots="skip")
 
@@ -110,7 +110,7 @@ def vllm_per_tensor(k: Tensor, v: Tensor, slots: Tensor, cache: Cache) -> None:
     prepare=VLLM.require,
 )
 def vllm_per_tensor_packed(k: Tensor, v: Tensor, slots: Tensor, cache: Cache) -> None:
-    """K and V side by side in `[blocks, heads, block, 2 * head_size]`, as vLLM's triton_attn.py allocates and splits."""
+    """K and V side by side in `[blocks, heads, block, 2 * head_size]`, as vLLM's triton_attn.py splits it."""
     pages = cache.fused.transpose(1, 2)
     _per_tensor(k, v, slots, cache, pages[..., : cache.head_dim], pages[..., cache.head_dim :])
 
@@ -198,6 +198,4 @@ def _per_token_head(k: Tensor, v: Tensor, slots: Tensor, cache: Cache, mode: _Qu
     with VLLM.use() as engine:
         store = engine.triton_reshape_and_cache_flash_per_token_head_quant
         extra = (mode,) if "kv_quant_mode" in inspect.signature(store).parameters else ()  # older versions have none
-        store(
-            k, v, cache.k.pages, cache.v.pages, cache.k.scale_pages, cache.v.scale_pages, slots, *extra
-        )
+        store(k, v, cache.k.pages, cache.v.pages, cache.k.scale_pages, cache.v.scale_pages, slots, *extra)

@@ -1,7 +1,8 @@
 """Table D: masks, and sizes that are no powers of two."""
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
-# ruff: noqa: ANN001, ANN201, ARG001, INP001, N803, PLR0913, PLR0917, PLR0124 - parts have one signature each (skeleton.py)
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
+# mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
+# ruff: noqa: ANN001, ANN201, ARG001, INP001, N803, PLR0913, PLR0917 - parts have one signature each (skeleton.py)
 
 from __future__ import annotations
 
@@ -35,9 +36,7 @@ def no_mask(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache)
 
 
 @triton.jit
-def load_full_tiles_unmasked(
-    row, heads, dims, head_stride, inner_stride, HEADS: tl.constexpr, DIM: tl.constexpr
-):
+def load_full_tiles_unmasked(row, heads, dims, head_stride, inner_stride, HEADS: tl.constexpr, DIM: tl.constexpr):
     """A row; where its heads fill the block's lanes, the mask is dropped, and with it that of the heads."""
     value = load(row, heads, dims, head_stride, inner_stride, HEADS, DIM)
     if dims.shape[1] == DIM:

@@ -1,6 +1,7 @@
 """Kernels that read or write where they must not, and one whose bytes depend on what was in memory before it."""
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
+# mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 # ruff: noqa: ANN001, ANN201, ARG001, INP001, N803, PLR0913, PLR0917, PLR0124 - parts have one signature each (skeleton.py)
 
 from __future__ import annotations
@@ -142,5 +143,5 @@ def nudged_scale(
 
 @store_target("nudged-scale", contract=LENIENT)
 def nudged_scale_store(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
-    """Poison: the result depends on uninitialised memory, and is legal every time. Only the launches' differences tell."""
+    """Poison: the result depends on uninitialised memory, and is legal each time. Only unlike launches tell."""
     skeleton.store(k, v, slots, cache, skeleton.with_part(scale=nudged_scale))

@@ -1,7 +1,8 @@
 """Table C: saturation, NaN, and rows of zeros."""
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
-# ruff: noqa: ANN001, ANN201, ARG001, INP001, N803, PLR0913, PLR0917, PLR0124 - parts have one signature each (skeleton.py)
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
+# mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
+# ruff: noqa: ANN001, ANN201, ARG001, INP001, N803, PLR0913, PLR0917 - parts have one signature each (skeleton.py)
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ Each part is a Triton function. `store_rows` calls them in this order, one progr
 row, `SCALE` it, `ENCODE` it, and `KEEP` what is stored beside the codes.
 """  # noqa: INP001 - as a user's folder: no package
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
+# mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
 # ruff: noqa: ANN001, ANN201, N803, PLR0913, PLR0917, PLR0124 - a Triton kernel's parameters are the compiler's
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ def keep_e8m0_scales(
 
 @triton.jit
 def keep_nothing(
-    place, scale, row, value, heads, dims, head_stride, inner_stride, scales_head,  # noqa: ARG001 - one signature
-    HEADS: tl.constexpr, DIM: tl.constexpr, BLOCK_HEADS: tl.constexpr,  # noqa: ARG001
+    place, scale, row, value, heads, dims, head_stride, inner_stride, scales_head,
+    HEADS: tl.constexpr, DIM: tl.constexpr, BLOCK_HEADS: tl.constexpr,
 ):  # fmt: skip
     """Store no scale: it is given."""
 
@@ -176,7 +177,8 @@ def store_rows(
 class Part(Protocol):
     """A Triton function."""
 
-    def __call__(self, *args: object) -> object: ...
+    def __call__(self, *args: object) -> object:
+        """One part of the kernel, called by it."""
 
 
 @dataclass(frozen=True)

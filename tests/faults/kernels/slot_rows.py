@@ -1,7 +1,8 @@
 """Table F, without graphs: which rows are stored, and where."""
 
-# mypy: disallow-untyped-defs=False, disallow-untyped-calls=False, disallow-untyped-decorators=False
-# ruff: noqa: ANN001, ANN201, ARG001, INP001, N803, PLR0913, PLR0917, PLR0124 - parts have one signature each (skeleton.py)
+# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
+# mypy: disallow-untyped-calls=False, disallow-untyped-decorators=False
+# ruff: noqa: ANN001, ANN201, ARG001, INP001, N803, PLR0913, PLR0917 - parts have one signature each (skeleton.py)
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def keep_no_codes(
 
 @store_target("f57-torn-pair", contract=skeleton.COMPUTED)
 def torn_pair(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
-    """Row F57: tokens that share a slot race: the codes are one's, the scale is the other's. Here the same each time."""
+    """Row F57: tokens that share a slot race: codes of one, scale of the other. Here the same each time."""
     skeleton.store(k, v, slots, cache, skeleton.with_part(keep_scales=skeleton.keep_nothing))
     skeleton.store(k, v, slots, cache, skeleton.with_part(pick=pick_first, keep_codes=keep_no_codes))
 

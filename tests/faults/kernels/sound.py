@@ -1,4 +1,4 @@
-"""The skeleton without a fault, under each contract that the faulty kernels have: what they must not be condemned for."""  # noqa: INP001 - as a user's folder: no package
+"""The skeleton without a fault, under each contract of the faulty kernels: it must not be condemned."""  # noqa: INP001 - as a user's folder: no package
 
 from __future__ import annotations
 
