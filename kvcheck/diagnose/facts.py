@@ -67,11 +67,13 @@ class Facts:
         self.contract = contract
         self._inputs = case_inputs(emission.placement, emission.case, contract)
         slots = self._inputs.slots
-        kept = np.flatnonzero(addressed(slots))
-        _, which, count = np.unique(slots[kept], return_inverse=True, return_counts=True)
-        self._listed = len(kept)
+        self.stored_tokens: Indices = np.flatnonzero(addressed(slots))
+        """The tokens that are stored, those that share a slot included."""
+        self.slots: Indices = slots[self.stored_tokens]
+        """Their slots."""
+        _, which, count = np.unique(self.slots, return_inverse=True, return_counts=True)
         self._rows: Indices = np.flatnonzero(count[which] == 1)
-        self.tokens: Indices = kept[self._rows]
+        self.tokens: Indices = self.stored_tokens[self._rows]
         """The tokens whose rows are compared."""
 
     @cached_property
@@ -79,13 +81,14 @@ class Facts:
         """Memory before launch 1."""
         return SourceMemory.of(self.emission)
 
-    def read(self, tensor: Placed) -> Floats:
+    def read(self, tensor: Placed, tokens: Indices | None = None) -> Floats:
         """The rows of `tokens` that a kernel gets which takes `tensor` for its source: fp32 `[n, heads, dim]`."""
-        return self.memory.read(tensor)[self.tokens]
+        return self.memory.read(tensor)[self.tokens if tokens is None else tokens]
 
-    def values(self, tensor: Tensor) -> Floats:
+    def values(self, tensor: Tensor, tokens: Indices | None = None) -> Floats:
         """The rows of `tokens` that a right kernel gets: fp32 `[n, heads, dim]`."""
-        return (self._inputs.k_float if tensor == "k" else self._inputs.v_float)[self.tokens]
+        floats = self._inputs.k_float if tensor == "k" else self._inputs.v_float
+        return floats[self.tokens if tokens is None else tokens]
 
     def stored(self, tensor: Tensor, x: Floats) -> Stored:
         """What a kernel stores that read `x` `[n, heads, dim]` and is right otherwise."""
@@ -158,7 +161,7 @@ class Facts:
         """The bytes of a tensor's compared rows: uint8 `[n, *a row's dims, item]`."""
         placed = self.emission.placement.get(name)
         data = np.frombuffer(self.emission.launches[0].rows[name], np.uint8)
-        return data.reshape(self._listed, *placed.dims[2:], ITEMSIZE[placed.dtype])[self._rows]
+        return data.reshape(len(self.stored_tokens), *placed.dims[2:], ITEMSIZE[placed.dtype])[self._rows]
 
 
 def _shape(rule: Computed, scale: Floats) -> tuple[int, ...]:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvcheck.diagnose.facts import Facts, Floats, Mask
-from kvcheck.schema import Tensor
+from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
+from kvcheck.schema import Placed, Tensor
 
 #: How many wrong bytes a prediction must reproduce in full, varied rows before it is believed.
 PROOF = 8
@@ -32,10 +32,27 @@ class Match:
     proven: bool
 
 
-def differs(facts: Facts, tensor: Tensor, x: Floats) -> bool:
-    """Whether a kernel that read `x` `[n, heads, dim]` leaves a byte that a right one may not."""
-    found = facts.agreement(tensor, facts.values(tensor), facts.stored(tensor, x))
-    return not (found.codes.all() and (found.scales is None or found.scales.all()))
+def differs(facts: Facts, tensor: Tensor, used: Placed) -> bool:
+    """Whether a kernel that takes `used` for its source leaves a byte that a right one may not.
+
+    In a slot that tokens share, a row is right if it is that of any of them.
+    """
+    tokens = facts.stored_tokens
+    stored = facts.stored(tensor, facts.read(used, tokens))
+    right = _right_rows(facts, tensor, facts.values(tensor, tokens), stored)
+    one, other = np.nonzero(facts.slots[:, None] == facts.slots[None, :])
+    one, other = one[one != other], other[one != other]
+    if len(one):
+        theirs = Stored(stored.codes[one], None if stored.scale is None else stored.scale[one])
+        as_other = _right_rows(facts, tensor, facts.values(tensor, tokens[other]), theirs)
+        np.logical_or.at(right, one, as_other)
+    return not right.all()
+
+
+def _right_rows(facts: Facts, tensor: Tensor, x: Floats, stored: Stored) -> Mask:
+    """Which (token, head) rows of `stored` a kernel may leave that read `x` `[n, heads, dim]`: `[n, heads]`."""
+    found = facts.agreement(tensor, x, stored)
+    return np.asarray(found.codes.all(axis=2) & ~_per_row(_not(found.scales), x.shape[:2]))
 
 
 def match(facts: Facts, tensor: Tensor, x: Floats) -> Match:

@@ -138,17 +138,17 @@ VIEWS = st.sampled_from(["dense", "qkv", "head_padded", "inner2", "transposed", 
 def test_observable_means_that_a_faulty_kernel_fails(
     k_view: str, v_view: str, v_values: str, tokens: int, seed: int
 ) -> None:
-    """The fault is observable exactly where a kernel that has it, in either tensor and form, leaves a wrong byte."""
+    """The fault is observable exactly where a kernel that shares a token pitch, either's, leaves a wrong byte."""
     case = Case(k_view, v_view, v_values=v_values, tokens=tokens, heads=2, head_dim=16, seed=seed)
 
-    def borrows(tensor: str, sibling: str, count: int) -> Callable[[Memory], None]:
+    def borrows(tensor: str, sibling: str) -> Callable[[Memory], None]:
         def kernel(memory: Memory) -> None:
             own, theirs = memory.placement.get(tensor).strides, memory.placement.get(sibling).strides
-            store(memory, {tensor: (*theirs[:count], *own[count:])})
+            store(memory, {tensor: (theirs[0], *own[1:])})
 
         return kernel
 
-    kernels = [borrows(*pair, count) for pair in (("k", "v"), ("v", "k")) for count in (1, 3)]
+    kernels = [borrows("k", "v"), borrows("v", "k")]
     verdicts = [judge(emulate(kernel, case)) for kernel in kernels]
     fails = any(verdict.codes.wrong or verdict.scales.wrong for verdict in verdicts)
     right = emulate(case=case)
@@ -436,6 +436,24 @@ def test_codes_at_ties_follow_the_emitted_scale_or_the_declared_error(*, exact_s
     assert verdict.codes.v_wrong > 1000
     (found,) = diagnose(emission, verdict)
     assert (found.explains, found.of) == (verdict.codes.v_wrong, verdict.codes.v_wrong)
+
+
+def test_other_strides_are_named_but_not_claimed() -> None:
+    """Where the token pitches are equal, a kernel that borrows all other strides is named all the same."""
+    case = Case(k_view="384,256,1", v_view="384,64,1", heads=2, head_dim=64)
+    emission = emulate(with_k_strides, case)
+    verdict = judge(emission)
+    assert [found.fault for found in diagnose(emission, verdict)] == ["sibling-pitch"]
+    assert observable(emission, verdict) == ()
+
+
+@pytest.mark.parametrize("v_view", ["dense", "qkv"])
+def test_tokens_that_share_slots_show_it_too(v_view: str) -> None:
+    """With duplicate slots the fault is observable exactly where the kernel fails: where the pitches differ."""
+    emission = emulate(with_k_pitch, msgspec.structs.replace(SEED, slots="duplicates", v_view=v_view))
+    verdict = judge(emission)
+    assert (verdict.outcome == "mismatch") == (v_view == "dense")
+    assert observable(emission, verdict) == (("sibling-pitch",) if v_view == "dense" else ())
 
 
 def test_slots_that_tokens_share_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
