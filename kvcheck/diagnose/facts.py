@@ -173,7 +173,7 @@ def _scale_values(raw: Bytes, placed: Placed) -> Floats:
     """Stored scales as fp32. An unsigned byte is ue8m0: 2^(byte - 127), and 255 is NaN."""
     if placed.dtype == "uint8":
         exponent = raw[..., 0].astype(np.int32)
-        values: Floats = np.ldexp(np.float32(1), exponent - 127).astype(np.float32)
+        values: Floats = np.ldexp(np.float32(1), np.minimum(exponent, 254) - 127).astype(np.float32)
         values[exponent == 255] = np.nan
         return values
     assert placed.dtype in ("bf16", "fp16", "fp32")

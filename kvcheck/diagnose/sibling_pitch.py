@@ -44,9 +44,23 @@ class SiblingPitch:
             tried = [(match(facts, tensor, facts.read(used)), used) for used in _readings(facts, tensor)]
             # The first of equals: one wrong stride is a simpler account than three.
             best = max(tried, key=lambda pair: (pair[0].codes, pair[0].scales), default=None)
-            if best is not None and _believed(best[0]):
+            if best is not None and _believed(best[0]) and _needs_pitch(facts, tensor, *best):
                 made.append(_diagnosis(facts, tensor, *best))
         return made
+
+
+def _needs_pitch(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> bool:
+    """Whether the sibling's token pitch is part of what a reading explains.
+
+    With one token, or equal pitches, a wrong head pitch or inner stride alone leaves the same bytes: those may be the
+    sibling's, or dense ones, and no pitch was shared.
+    """
+    own = facts.emission.placement.get(tensor)
+    if used.strides[1:] == own.strides[1:]:
+        return True
+    without = msgspec.structs.replace(own, strides=(own.strides[0], *used.strides[1:]))
+    other = match(facts, tensor, facts.read(without))
+    return (other.codes, other.scales) < (found.codes, found.scales)
 
 
 def _sibling(tensor: Tensor) -> Tensor:

@@ -99,11 +99,14 @@ def _given(case: Case, contract: Contract | LoadContract) -> tuple[Floats | None
     rule = given_rule(contract)
     if rule is None:
         return None, None
-    k = scales.given(case.k_scale, rule.granularity, case.heads)
+    k = _kept(scales.given(case.k_scale, rule.granularity, case.heads), rule)
     if rule.shared:
         return k, k
-    v = scales.given(case.v_scale, rule.granularity, case.heads)
+    v = _kept(scales.given(case.v_scale, rule.granularity, case.heads), rule)
     # K's and V's scale differ unless shared: equal ones would hide a swap.
-    if case.k_scale == case.v_scale:
-        v = v * np.float32(0.5)
-    return k, v
+    return k, v * np.float32(0.5) if np.array_equal(k, v) else v
+
+
+def _kept(scale: Floats, rule: Given) -> Floats:
+    """What the scale's own dtype keeps of it, as fp32: all that the kernel is handed."""
+    return scale if rule.dtype == "fp32" else dtypes.to_float32(dtypes.from_float32(scale, rule.dtype), rule.dtype)

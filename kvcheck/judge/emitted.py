@@ -63,7 +63,7 @@ def scale_values(raw: Bytes, placed: Placed) -> Floats:
     """Stored scales as fp32: `raw` uint8 `[..., item]`. An unsigned byte is ue8m0: 2^(byte - 127), 255 is NaN."""
     if placed.dtype == "uint8":
         exponent = raw[..., 0].astype(np.int32)
-        values: Floats = np.ldexp(np.float32(1), exponent - 127).astype(np.float32)
+        values: Floats = np.ldexp(np.float32(1), np.minimum(exponent, 254) - 127).astype(np.float32)
         values[exponent == 255] = np.nan
         return values
     kind = np.uint32 if placed.dtype == "fp32" else np.uint16

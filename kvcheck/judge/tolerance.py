@@ -25,9 +25,9 @@ def tolerance(side: Side, right: Expected, found: Emitted) -> Tolerance:
     if not right.x.size:
         return Tolerance()
     stored = right.scale if found.scale is None else found.scale
-    scale = spread(side.contract, stored, right.x.shape).astype(np.float64)
-    x = right.x.astype(np.float64)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # bytes that are no scale may be any NaN
+        scale = spread(side.contract, stored, right.x.shape).astype(np.float64)
+        x = right.x.astype(np.float64)
         value = decode(found.codes, side.contract.format).astype(np.float64)
         rule = side.contract.scale
         multiplied = isinstance(rule, Given) and rule.direction == "multiplier"

@@ -19,7 +19,8 @@ def compile_failure(error: BaseException) -> str | None:
         kind = type(step)
         if kind.__name__ == _STAND_IN or (kind.__module__.startswith(_COMPILER) and kind.__name__ in _COMPILE_ERRORS):
             return _one_line(str(step))
-        step = step.__cause__ or step.__context__
+        # A fallback that failed in its turn is no compile failure: only what was raised "from" counts.
+        step = step.__cause__
     return None
 
 

@@ -44,9 +44,9 @@ def _installed(software: Software) -> list[Finding]:
         means = "kvcheck's corrections were not seen on this version: self-tests decide, else results are inconclusive."
     torch = "Tensors are torch's." if software.torch else "No target can run without it."
     if software.sanitizer_path is None:
-        sanitizer = "`kvcheck sanitize` has only the shadow memory of the CPU here."
+        sanitizer = "No kernel can be run under it here; the checks of codes do not need it."
     else:
-        sanitizer = "`kvcheck sanitize` can run the cases under it."
+        sanitizer = "A case's command can be run under it, to see the line of a wrong access."
     found = software.sanitizer or ("version unknown" if software.sanitizer_path else None)
     return [
         Finding("kvcheck", software.kvcheck, f"Runs on Python {software.python}, {software.platform}."),
@@ -97,23 +97,21 @@ def _virtual_memory(machine: Machine) -> Finding:
     bindings, gpu = machine.software.cuda_bindings, machine.gpu
     name = "virtual memory"
     if gpu.name is None:
-        return Finding(
-            name, _joined(bindings and f"cuda-bindings {bindings}"), "Fences on the CPU use mmap and need neither."
-        )
+        return Finding(name, _joined(bindings and f"cuda-bindings {bindings}"), "Nothing depends on it without a GPU.")
     if bindings is None:
         return Finding(
             name,
             "cuda-bindings absent",
-            "No fenced layout on the GPU: install cuda-bindings to have reads past a tensor crash.",
+            "No layout uses it yet.",
         )
     if gpu.virtual_memory:
         return Finding(
             name,
             f"cuda-bindings {bindings}, supported",
-            "The fenced layout works: a read past a tensor crashes the kernel.",
+            "A tensor can end at unmapped memory, so that a read past it crashes the kernel. No layout uses it yet.",
         )
     why = gpu.errors.get("virtual_memory", "the device has none")
-    return Finding(name, f"cuda-bindings {bindings}, {why}", "No fenced layout on this GPU.")
+    return Finding(name, f"cuda-bindings {bindings}, {why}", "No layout uses it yet.")
 
 
 def _torch(machine: Machine) -> list[Finding]:

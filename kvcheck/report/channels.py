@@ -15,7 +15,7 @@ def failed_channels(case: CaseResult) -> tuple[str, ...]:
         "scales": scales.wrong or scales.wrong_any_launch,
         "writes": writes.lost or writes.stray,
         "independence": case.independence.differs,
-        "determinism": case.determinism.positions_drift or case.determinism.values_drift,
+        "determinism": case.determinism.values_drift,
         "inputs": case.inputs.changed,
         "process": case.outcome in ("crash", "timeout"),
         "sanitizer": case.sanitizer,
@@ -60,6 +60,8 @@ def process(case: CaseResult) -> str:
     ended = case.process
     if case.outcome == "timeout":
         return one_line(case.reason) or "the process did not end in time"
+    if ended.signal and case.reason:  # what it printed last is the list of its modules, or its own business
+        return one_line(case.reason)
     said = last_line(ended.error) or one_line(case.reason)
     how = f"killed by {one_line(ended.signal)}" if ended.signal else ""
     if not how and ended.exit:

@@ -53,6 +53,9 @@ def _only(words: list[str], option: str, wanted: str) -> list[str]:
         elif word.startswith(option + "="):
             places.append((index, index + 1, word.partition("=")[2]))
     chosen = [place for place in places if place[2].rpartition("::")[2] == wanted or place[2] == wanted]
+    if len(places) == 1 and places[0][2].endswith(".py"):  # all targets of a file: name the one
+        begin, end, path = places[0]
+        return [*words[:begin], option, f"{path}::{wanted}", *words[end:]]
     if len(places) < 2 or len(chosen) != 1:
         return words
     dropped = {index for begin, end, _ in places if (begin, end) != chosen[0][:2] for index in range(begin, end)}

@@ -81,6 +81,11 @@ def independence(report: Report) -> str:
 def notes(report: Report, *, strict: bool = False) -> list[str]:
     """What is neither a failure nor nothing: independence not judged, legal codes, copies, unsteady verdicts."""
     lines = [independence(report)] if compared(report) else []
+    empty = sum(case.outcome == "pass" and not case.codes.compared for case in report.cases)
+    if empty:
+        lines.append(
+            f"In {number(empty, 'passing case')} no code was due: they show only that nothing else was touched."
+        )
     legal = [case for case in report.cases if case.codes.legal or case.scales.legal]
     if legal:
         codes = sum(case.codes.legal for case in legal)

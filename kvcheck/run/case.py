@@ -20,6 +20,7 @@ from kvcheck.draw.image import case_inputs, images
 from kvcheck.draw.inputs import Inputs, addressed
 from kvcheck.errors import Refused
 from kvcheck.lowering.compile_errors import compile_failure
+from kvcheck.lowering.interpreter_cast import NotModelledError, unjudged
 from kvcheck.lowering.triton_launches import watch
 from kvcheck.memory.arena import Bytes, Memory
 from kvcheck.memory.cache import build_cache, build_output
@@ -64,6 +65,10 @@ def run_case(job: Job, target: Target, device: torch.device) -> None:
     except BaseException as error:  # noqa: BLE001 - whatever a target raises, SystemExit included, is this case's crash
         text = "".join(traceback.format_exception(error))
         summary = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+        unknown = unjudged(error)
+        if isinstance(unknown, NotModelledError):
+            write_atomic(folder / FAILURE, msgspec.msgpack.encode(Failure("inconclusive", text, str(unknown))))
+            return
         write_atomic(folder / FAILURE, msgspec.msgpack.encode(Failure("crash", text, summary, compile_failure(error))))
     else:
         write_atomic(folder / EMISSION, msgspec.msgpack.encode(emission))

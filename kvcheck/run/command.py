@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from kvcheck.errors import ReportError, TargetError
+from kvcheck.errors import KvcheckError, ReportError, TargetError
 from kvcheck.report.build import build
 from kvcheck.report.exit_codes import INTERRUPTED, exit_code
 from kvcheck.report.progress import Progress
@@ -63,6 +63,11 @@ def run_targets(
                 _run_spec(work, spec, arch)
     except KeyboardInterrupt:
         interrupted = True
+    except KvcheckError:
+        # What has run is written; say so before the reason for which the rest has not.
+        if work.reports:
+            show(work.reports, work.written, strict=strict)
+        raise
     code = INTERRUPTED if interrupted else exit_code(work.reports, strict=strict)
     show(work.reports, work.written, code=code, strict=strict)
     return code

@@ -75,9 +75,9 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a child has no emission: the target raised."""
+    """Why a child has no emission: the target raised, or met what kvcheck cannot stand in for."""
 
-    kind: Literal["refused", "crash"]
+    kind: Literal["refused", "crash", "inconclusive"]
     error: str
     """A traceback, or a refusal's sentence."""
     summary: str

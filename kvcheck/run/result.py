@@ -53,7 +53,7 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
         reason = f"killed after {ended.seconds:.0f} s, at its time limit, in {_stage(folder)}"
         return _unjudged(case, "timeout", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
     failure = _failure(folder)
-    if failure is not None:
+    if failure is not None and ended.signal is None:
         outcome: Outcome = failure.kind
         process = msgspec.structs.replace(process, error=failure.error)
         found = () if failure.compiler is None else (compile_failure(failure.compiler),)
@@ -63,7 +63,7 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     if ended.exit != 0 or not (folder / EMISSION).exists():
         error = msgspec.structs.replace(process, error=_printed(folder))
         return _unjudged(case, "crash", _ending(ended, folder), ended, error)
-    judged = _judge(folder)
+    judged = _judge(folder, case, info)
     outcome = judged.verdict.outcome
     if expect_declared and info.declares is not None:
         outcome = expected(outcome, info.declares, judged.diagnosis, judged.observable)
@@ -90,10 +90,14 @@ def not_run(case: Case, outcome: Outcome, reason: str) -> CaseResult:
     return _result(case, outcome, Judged(Verdict(outcome, reason)), None, ProcessVerdict())
 
 
-def _judge(folder: Path) -> Judged:
+def _judge(folder: Path, case: Case, info: TargetInfo) -> Judged:
     """Judge and diagnose; a mistake in either is kvcheck's, and makes the case inconclusive."""
     try:
         emission = msgspec.msgpack.decode((folder / EMISSION).read_bytes(), type=Emission)
+        if (emission.case, emission.contract, emission.form) != (case, info.contract, info.form):
+            return Judged(
+                Verdict("inconclusive", "the emission is of another case, contract or form than was asked for")
+            )
         verdict = judge(emission)
         found = diagnose(emission, verdict) if verdict.outcome in ("mismatch", "violation") else ()
         seen = tuple(SLUGS.index(slug) for slug in observable(emission, verdict))

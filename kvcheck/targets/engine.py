@@ -59,6 +59,7 @@ class Engine:
         self._get = get
         self._stubs = stubs
         self._also = also
+        self.alone = stubs is not None
         self._loaded: dict[str, ModuleType] = {}
         self._error: str | None = None
 

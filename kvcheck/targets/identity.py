@@ -71,13 +71,17 @@ def _reachable(module: ModuleType) -> dict[str, Path]:
     if first is None:
         return {}
     found = {f"{Path(first).stem} (target)": Path(first)}
+    alone = set()
     for engine in engines_of(module):
         found.update(engine.files())
+        alone |= {engine.package} if engine.alone else set()
     queue = [(name if index else module.__name__, path) for index, (name, path) in enumerate(found.items())]
     while queue:
         importer, path = queue.pop()
         modules, _ = _imports(path, importer)
         for name in sorted(modules):
+            if name.partition(".")[0] in alone:
+                continue  # of such an engine no other modules are loaded than those it says itself
             origin = _origin(name)
             if origin is not None and name not in found and origin not in found.values():
                 found[name] = origin
@@ -144,17 +148,18 @@ def _spec(name: str) -> ModuleSpec | None:
             return importlib.util.find_spec(name)
         return None
     folders = _folders(parent)
-    return PathFinder.find_spec(name, folders) if folders else None
+    with contextlib.suppress(KeyError):  # a folder without __init__.py asks for its parent, which is not loaded
+        return PathFinder.find_spec(name, folders) if folders else None
+    return None
 
 
 def _folders(package: str) -> list[str]:
-    """Where a package's modules lie, whether or not it is loaded."""
+    """Where a package's modules lie, whether or not it is loaded, folders without `__init__.py` included."""
     loaded = sys.modules.get(package)
     spec = _spec(package) if loaded is None else loaded.__spec__
-    if spec is None or spec.submodule_search_locations is None:
-        return []
-    try:
-        return list(spec.submodule_search_locations)
-    except KeyError:  # a folder without __init__.py asks for its parent, which is not loaded
-        parent, _, name = package.rpartition(".")
-        return [str(path) for path in (Path(folder) / name for folder in _folders(parent)) if path.is_dir()]
+    if spec is not None:
+        return list(spec.submodule_search_locations or ())
+    parent, _, name = package.rpartition(".")
+    return (
+        [str(path) for path in (Path(folder) / name for folder in _folders(parent)) if path.is_dir()] if parent else []
+    )

@@ -10,10 +10,16 @@ def outside_limits(
     case: Case, contract: Contract | LoadContract, accepts: Accepts, form: Form, placement: Placement
 ) -> str | None:
     """Why a case lies outside a target's declared limits, or None."""
-    reason = _form(case, form) or _sizes(case, accepts) or _slots(case, contract)
+    reason = _form(case, form) or _cross(case, contract) or _sizes(case, accepts) or _slots(case, contract)
     if reason is None and isinstance(contract, Contract):
         reason = _views(accepts, placement)
     return reason
+
+
+def _cross(case: Case, contract: Contract | LoadContract) -> str | None:
+    if isinstance(contract, LoadContract) and case.cross != "none":
+        return f"a load reads no K and V, so there is none to redraw; the case has cross={case.cross}"
+    return None
 
 
 def _form(case: Case, form: Form) -> str | None:

@@ -144,6 +144,8 @@ def _targets_in(module: ModuleType) -> dict[str, Loaded]:
     found: dict[str, Loaded] = {}
     for value in vars(module).values():
         if isinstance(value, StoreTarget | LoadTarget) and value.function.__module__ == module.__name__:
+            if value.name in found and found[value.name].target is not value:
+                raise TargetError(f"{module.__name__} declares two targets {value.name!r}; expected a name for each")
             found[value.name] = Loaded(value, module)
     return found
 

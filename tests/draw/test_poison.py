@@ -77,9 +77,9 @@ def test_nan_poison_is_nan_in_about_every_second_value() -> None:
 
 @given(DTYPES, st.floats(2.0**-10, 2.0**10))
 def test_ordinary_data_is_no_larger_than_the_tensors(dtype: SourceDtype, top: float) -> None:
-    """To the power of two below the amax on either side, the same in every launch."""
+    """Below the amax on either side and not far below, the same in every launch."""
     bits = ordinary((0, 1), 2000, top, dtype)
     values = to_float32(bits, dtype)
-    assert 0.45 * top < np.abs(values).max() <= top
+    assert 0.2 * top < np.abs(values).max() <= top
     assert 800 < (values < 0).sum() < 1200
     assert np.array_equal(bits, ordinary((0, 1), 2000, top, dtype))

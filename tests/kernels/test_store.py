@@ -106,6 +106,17 @@ def test_of_tokens_that_share_a_slot_the_last_is_stored(slot_dtype: torch.dtype)
     assert codes[:, 0, 0].tolist() == [0x7E if slot in last else 0 for slot in range(tokens)]
 
 
+def test_of_tokens_that_share_a_slot_the_others_store_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last one would win here in any case, where programs run one after the other; on a GPU they race."""
+    from kvcheck.kernels import store  # noqa: PLC0415 - imports triton
+
+    stored: list[int] = []
+    monkeypatch.setattr(store, "store_side", lambda *arguments: stored.append(int(arguments[3])))
+    rows, slots = torch.ones(70, 1, 1), torch.tensor([*range(2, 68), 0, 1, 0, 2])
+    store.launch(rows, rows, slots, cache(torch.zeros(70, 1, 1, dtype=torch.uint8), torch.zeros(70, 1)))
+    assert stored[::2] == stored[1::2] == [*range(1, 66), 67, 68, 69]
+
+
 def test_store_is_right_where_slots_are_shared() -> None:
     """A slot is judged once, and its row is a whole one."""
     from kvcheck.kernels.store import store  # noqa: PLC0415 - imports triton

@@ -58,7 +58,7 @@ def test_a_machine_with_a_gpu_is_described() -> None:
     assert "`--arch sm_90` is native" in found["GPU"][1]
     assert found["Triton's cast on this GPU"][0] == "0 of 1048576 codes differ from the model of sm_90"
     assert found["compute-sanitizer"] == (
-        "2025.3.1, /opt/compute-sanitizer", "`kvcheck sanitize` can run the cases under it.",
+        "2025.3.1, /opt/compute-sanitizer", "A case's command can be run under it, to see the line of a wrong access.",
     )  # fmt: skip
     assert found["virtual memory"][0] == "cuda-bindings 13.0.3, supported"
 
@@ -69,7 +69,7 @@ def test_a_machine_without_a_gpu_is_described() -> None:
     assert found["GPU"][0] == "none (RuntimeError: torch sees no GPU)"
     assert "interpreter" in found["GPU"][1]
     assert not {name for name in found if "this GPU" in name or "on the GPU" in name}
-    assert "need neither" in found["virtual memory"][1]
+    assert "depends on it" in found["virtual memory"][1]
 
 
 def test_nothing_at_all_is_survived() -> None:
@@ -144,7 +144,7 @@ def test_a_gpu_that_differs_from_its_model_is_an_alarm() -> None:
 
 def test_virtual_memory_needs_bindings_and_a_device() -> None:
     """Either may lack."""
-    assert "install cuda-bindings" in said(replace(SOFTWARE, cuda_bindings=None))["virtual memory"][1]
+    assert "No layout uses it" in said(replace(SOFTWARE, cuda_bindings=None))["virtual memory"][1]
     assert "the device has none" in said(gpu=replace(GPU, virtual_memory=False))["virtual memory"][0]
 
 

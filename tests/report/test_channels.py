@@ -76,9 +76,9 @@ def test_the_first_wrong_code_is_as_wide_as_it_needs() -> None:
             "3 bytes due but never stored, 4 bytes changed outside the addressed rows",
         ),
         (
-            {"determinism": DeterminismVerdict(3, positions_drift=2)},
+            {"determinism": DeterminismVerdict(4, positions_drift=2, values_drift=5)},
             "determinism",
-            "2 positions wrong in some launches only (3 launches)",
+            "2 positions wrong in some launches only, 5 bytes changed between equal launches (4 launches)",
         ),
     ],
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import os
 from typing import TYPE_CHECKING
 
 from kvcheck.api import Cache, store_target
@@ -32,25 +33,30 @@ class _QuantMode(enum.IntEnum):
 class _Platform:
     """What the file asks of vLLM's platform: NVIDIA's answers where there is a GPU.
 
-    On the CPU it is said to be XPU: of the two that merely tunes the launch for another device, and asks CUDA nothing.
+    In Triton's interpreter it is said to be XPU, which merely tunes the launch for another device: that branch asks
+    CUDA nothing.
     """
 
     def is_rocm(self) -> bool:
+        """Never: kvcheck runs on NVIDIA GPUs and on the CPU."""
         return False
 
     def is_xpu(self) -> bool:
-        import torch  # noqa: PLC0415 - an adapter's module imports without torch
-
-        return not torch.cuda.is_available()
+        """Where Triton interprets."""
+        return os.environ.get("TRITON_INTERPRET") == "1"
 
     def fp8_dtype(self) -> torch.dtype:
-        import torch  # noqa: PLC0415
+        """The format of NVIDIA's GPUs."""
+        import torch  # noqa: PLC0415 - an adapter's module imports without torch
 
         return torch.float8_e4m3fn
 
     def has_device_capability(self, capability: int) -> bool:
+        """Whether the GPU is at least of this compute capability, 89 say; the interpreter is of any."""
         import torch  # noqa: PLC0415
 
+        if self.is_xpu():
+            return True
         major, minor = torch.cuda.get_device_capability()
         return major * 10 + minor >= capability
 

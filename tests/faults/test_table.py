@@ -1,0 +1,92 @@
+"""Every fault of the table fails the default matrix, in the cases that show it and by the channels that it should."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import pytest
+
+from kvcheck.schema import Case, CaseResult
+
+from .running import KERNELS, Results, default, run_file, size
+from .table import TABLE, Row, channels
+
+#: How many cases of each row are run: the smallest that show it, and the smallest that hide it.
+SHOWN, HIDDEN = 3, 2
+
+#: A kernel for each contract of the table's.
+SOUND = ("sound", "sound-given", "sound-token", "sound-e8m0")
+
+
+def _chosen(row: Row) -> tuple[list[Case], list[Case]]:
+    """The cases that are run of a row: those that show its fault, and those that hide it."""
+    shown = [case for case in default() if row.shows(case)]
+    hidden = [case for case in default() if row.hides(case)]
+    return shown[:SHOWN], hidden[:HIDDEN]
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    """Every kernel of the table over its own cases, one process a file."""
+    found: Results = {}
+    for file, rows in groupby(TABLE, key=lambda row: row.file):
+        cases = {row.target: [*_chosen(row)[0], *_chosen(row)[1]] for row in rows}
+        found |= run_file(KERNELS / f"{file}.py", cases)
+    return found
+
+
+@pytest.fixture(scope="module")
+def sound() -> Results:
+    """The kernels that all the others are made of, over some of the default matrix's small cases."""
+    cases = [case for case in default() if case.tokens and size(case) < 4000][::14]
+    return run_file(KERNELS / "sound.py", dict.fromkeys(SOUND, cases))
+
+
+def test_every_kernel_of_the_table_has_a_row_of_its_own(results: Results) -> None:
+    """Each row's kernel was found and run, and no two rows share one."""
+    assert len({row.target for row in TABLE}) == len(TABLE)
+    assert set(results) == {row.target for row in TABLE}
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.target)
+def test_the_default_matrix_has_cases_that_show_a_fault_and_cases_that_hide_it(row: Row) -> None:
+    """Enough of both to run; none is said to do both."""
+    shown, hidden = _chosen(row)
+    assert (len(shown), len(hidden)) == (SHOWN, HIDDEN)
+    assert not any(row.shows(case) and row.hides(case) for case in default())
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.target)
+def test_a_fault_is_seen_where_it_shows_and_nowhere_else(row: Row, results: Results) -> None:
+    """The outcome, and each channel that condemns, in the cases that show it; a pass in those that hide it."""
+    shown, hidden = results[row.target][:SHOWN], results[row.target][SHOWN:]
+    for result in shown:
+        assert_shown(row, result)
+    assert [(result.outcome, channels(result)) for result in hidden] == [("pass", set())] * HIDDEN
+
+
+def assert_shown(row: Row, result: CaseResult) -> None:
+    """Fail unless a case shows a row's fault, by all of its channels and no foreign one."""
+    assert (result.id, result.outcome) == (result.id, row.outcome), result.reason
+    assert row.channels <= channels(result) <= row.channels | row.also, result.reason
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_without_its_fault_a_kernel_passes(name: str, sound: Results) -> None:
+    """The parts that the faulty kernels are made of are right: what condemns those is the one part exchanged."""
+    assert len(sound[name]) > 5
+    assert {result.outcome for result in sound[name]} == {"pass"}
+    assert sum(result.codes.compared for result in sound[name]) > 1000
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.target)
+def test_over_all_of_the_default_matrix(row: Row) -> None:
+    """Every case that shows the fault fails by its channels, and every case that hides it passes: minutes a row."""
+    cases = default()
+    (found,) = run_file(f"{KERNELS / row.file}.py::{row.target}", {row.target: cases}).values()
+    for case, result in zip(cases, found, strict=True):
+        if row.shows(case):
+            assert_shown(row, result)
+        if row.hides(case):
+            assert (result.id, result.outcome) == (result.id, "pass"), result.reason
