@@ -15,14 +15,20 @@ LIMIT = 0.08
 _TEST = f"a usual tolerance test (max abs {LIMIT}) would have passed"
 #: Axes, values of an axis, and further diagnoses that a group lists; more are counted.
 MOST = 6
+#: Axes whose counts one line tells.
+COUNTED = 3
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One labelled line of a group. `code` marks text that is to be read letter by letter."""
+    """One labelled line of a group. `code` marks text that is to be read letter by letter.
+
+    `long` marks what is for those who want to know more: Markdown and HTML fold it.
+    """
 
     label: str
     text: str
     code: bool = False
+    long: bool = False
 
 
 def title(group: Group) -> str:
@@ -49,13 +55,13 @@ def rows(group: Group) -> list[Row]:
     first = example.diagnosis[0] if example.diagnosis else None
     found = [
         Row("found", findings(example) if first and first.says else ""),
-        Row("explains", _explains(first) if first else ""),
+        Row("explains", _explains(first) if first else "", long=True),
         Row("or", "; ".join(_alternative(other) for other in example.diagnosis[1 : 1 + MOST])),
         Row("tolerance", tolerance(group)),
         Row("confirmed", _confirmed(group)),
-        Row("exactly", f"where {group.decided}" if group.decided else "", code=True),
+        Row("exactly", f"where {group.decided}, of {group.judged} cases judged" if group.decided else "", code=True),
         Row("shared", _shared(group), code=True),
-        Row("counts", _counts(group), code=True),
+        Row("counts", _counts(group), code=True, long=True),
         Row(
             "case" if len(group.members) == 1 else "example",
             f"{one_line(example.id)}: {axes.in_words(axes.changed(example))}",
@@ -135,11 +141,27 @@ def _confirmed(group: Group) -> str:
 
 
 def _counts(group: Group) -> str:
-    """Failing and all cases by axis value: `tokens 8: 2/4, 9: 1/4`."""
-    texts = []
-    for name, values in list(group.counts.items())[:MOST]:
-        shown = ", ".join(f"{one_line(value)}: {mine}/{total}" for value, (mine, total) in list(values.items())[:MOST])
-        texts.append(f"{name} {shown}{', ...' if len(values) > MOST else ''}")
+    """This group's and all judged cases by axis value: `tokens 8: 2/4, 9: 1/4`."""
+    texts = [f"{name} {line}" for name, line in counts(group)[:COUNTED]]
     return "; ".join(texts) + (
-        f"; {number(len(group.counts) - MOST, 'more axis', 'more axes')}" if len(group.counts) > MOST else ""
+        f"; {number(len(group.counts) - COUNTED, 'more axis', 'more axes')}" if len(group.counts) > COUNTED else ""
     )
+
+
+def counts(group: Group) -> list[tuple[str, str]]:
+    """For each axis that varies: its name, and this group's and all judged cases by value, the most telling first."""
+    return [
+        (
+            one_line(name),
+            ", ".join(f"{one_line(value)}: {mine}/{total}" for value, (mine, total) in list(values.items())[:MOST])
+            + (", ..." if len(values) > MOST else ""),
+        )
+        for name, values in sorted(group.counts.items(), key=lambda pair: -_telling(pair[1], group))
+    ]
+
+
+def _telling(values: dict[str, tuple[int, int]], group: Group) -> float:
+    """How far the shares of an axis' values lie from the group's share of all judged cases."""
+    share = len(group.members) / max(group.judged, 1)
+    judged = sum(total for _, total in values.values())
+    return sum(abs(mine - share * total) for mine, total in values.values()) / max(judged, 1)

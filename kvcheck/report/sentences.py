@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kvcheck.report import outcomes
+from kvcheck.report import exercised, outcomes
 from kvcheck.report.exit_codes import fails, ran
 from kvcheck.report.plain import number, one_line
 from kvcheck.schema import Outcome, Report
@@ -119,6 +119,24 @@ def unobservable(report: Report) -> str:
         return f"Each of the {len(report.faults)} known faults was observable in at least one case."
     names = ", ".join(one_line(fault) for fault in report.unobservable)
     return f"No case could have shown {len(report.unobservable)} of {len(report.faults)} faults: {names}."
+
+
+def unexercised(report: Report) -> list[str]:
+    """What this matrix did not exercise, so that a fault there would have passed unseen; empty where nothing."""
+    found = exercised.unexercised(report)
+    if not compared(report):
+        return []
+    lines = []
+    if found.never:
+        lines.append(f"This matrix did not exercise: {'; '.join(found.never)}.")
+    if found.uncompared:
+        told = (f"{phrase} ({_ended(ended)})" for phrase, ended in found.uncompared.items())
+        lines.append(f"Only in cases that were not compared: {'; '.join(told)}.")
+    return lines
+
+
+def _ended(ended: dict[str, int]) -> str:
+    return ", ".join(f"{ended[outcome]} {outcome}" for outcome in outcomes.ORDER if outcome in ended)
 
 
 def table(report: Report) -> list[tuple[Outcome, int, str]]:
