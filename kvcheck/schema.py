@@ -440,3 +440,5 @@ class Report(msgspec.Struct, frozen=True):
     faults: tuple[str, ...]
     unobservable: tuple[str, ...]
     cases: tuple[CaseResult, ...]
+    missing_shards: tuple[str, ...] = ()
+    """Of merged shards: those that were not there, as `2/3`. How many cases they hold is not known."""

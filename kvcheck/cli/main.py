@@ -8,8 +8,10 @@ import typer
 
 import kvcheck
 from kvcheck.cli.cases import cases
+from kvcheck.cli.compare import compare
 from kvcheck.cli.doctor import doctor
 from kvcheck.cli.matrix import matrix
+from kvcheck.cli.merge import merge
 from kvcheck.cli.targets import targets
 from kvcheck.errors import KvcheckError
 from kvcheck.report.exit_codes import INTERRUPTED, USAGE
@@ -35,6 +37,8 @@ app.command("matrix")(matrix)
 app.command("cases")(cases)
 app.command("targets")(targets)
 app.command("doctor")(doctor)
+app.command("compare")(compare)
+app.command("merge")(merge)
 
 
 def main() -> None:

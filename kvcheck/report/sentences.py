@@ -44,6 +44,8 @@ def result(report: Report, *, strict: bool = False) -> str:
         return f"{failed} of {number(cases, 'case')} failed"
     if cases < report.planned:
         return f"{report.planned - cases} of {number(report.planned, 'planned case')} missing, none failed"
+    if report.missing_shards:
+        return f"shard {' and '.join(report.missing_shards)} missing, none of {number(cases, 'case')} failed"
     if inconclusive:
         return f"{inconclusive} of {number(cases, 'case')} inconclusive, none failed"
     if not compared(report):

@@ -94,8 +94,8 @@ def test_the_first_wrong_code_is_as_wide_as_it_needs() -> None:
             },
             "scales",
             (
-                "2 of 48 scales wrong (K 0, V 2), the worst 3 ulp off; first: V token 2 head 1 slot 4: got 0.5, want not "
-                "finite, 3 ulp apart, in launch 2"
+                "2 of 48 scales wrong (K 0, V 2), the worst 3 ulp off; first: V token 2 head 1 slot 4: got 0.5, want "
+                "not finite, 3 ulp apart, in launch 2"
             ),
         ),
         (
@@ -106,16 +106,16 @@ def test_the_first_wrong_code_is_as_wide_as_it_needs() -> None:
             },
             "writes",
             (
-                "1 byte due but never stored (K 1, V 0); first: K scales token 3 head 0 slot 7 byte 2: got 0x12, 0x31 was "
-                "due"
+                "1 byte due but never stored (K 1, V 0); first: K scales token 3 head 0 slot 7 byte 2: got 0x12, 0x31 "
+                "was due"
             ),
         ),
         (
             {"writes": WritesVerdict(stray=2, first_stray=FirstByte("v_codes", 1, 2, outside=True, offset=-3))},
             "writes",
             (
-                "2 bytes changed outside the addressed rows; first: 3 bytes before V codes, in no tensor: got 0x01, 0x02 "
-                "stood there"
+                "2 bytes changed outside the addressed rows; first: 3 bytes before V codes, in no tensor: got 0x01, "
+                "0x02 stood there"
             ),
         ),
         (
@@ -127,8 +127,8 @@ def test_the_first_wrong_code_is_as_wide_as_it_needs() -> None:
             {"independence": IndependenceVerdict(2, "", 2, 0, FirstByte("k_codes", 1, 2, 0, 1, 5, 4, launch=2))},
             "independence",
             (
-                "2 stored bytes changed with memory that must not be read (K 2, V 0); first: K codes token 0 head 1 dim 5 "
-                "slot 4: got 0x01, 0x02 in launch 1, in launch 2"
+                "2 stored bytes changed with memory that must not be read (K 2, V 0); first: K codes token 0 head 1 "
+                "dim 5 slot 4: got 0x01, 0x02 in launch 1, in launch 2"
             ),
         ),
         (
@@ -139,8 +139,8 @@ def test_the_first_wrong_code_is_as_wide_as_it_needs() -> None:
             },
             "determinism",
             (
-                "1 byte changed between equal launches (K 0, V 1) (4 launches); first: V codes token 0 head 1 dim 5 slot "
-                "4: got 0x01, 0x02 in launch 1, in launch 4"
+                "1 byte changed between equal launches (K 0, V 1) (4 launches); first: V codes token 0 head 1 dim 5 "
+                "slot 4: got 0x01, 0x02 in launch 1, in launch 4"
             ),
         ),
         ({"writes": WritesVerdict(stray=2)}, "writes", "2 bytes changed outside the addressed rows"),
