@@ -12,6 +12,7 @@ from kvcheck.cli.compare import compare
 from kvcheck.cli.doctor import doctor
 from kvcheck.cli.matrix import matrix
 from kvcheck.cli.merge import merge
+from kvcheck.cli.report import report
 from kvcheck.cli.targets import targets
 from kvcheck.errors import KvcheckError
 from kvcheck.report.exit_codes import INTERRUPTED, USAGE
@@ -37,6 +38,7 @@ app.command("matrix")(matrix)
 app.command("cases")(cases)
 app.command("targets")(targets)
 app.command("doctor")(doctor)
+app.command("report")(report)
 app.command("compare")(compare)
 app.command("merge")(merge)
 

@@ -56,7 +56,7 @@ def rows(group: Group) -> list[Row]:
     found = [
         Row("found", findings(example) if first and first.says else ""),
         Row("explains", _explains(first) if first else "", long=True),
-        Row("or", "; ".join(_alternative(other) for other in example.diagnosis[1 : 1 + MOST])),
+        Row("or", "; ".join(alternative(other) for other in example.diagnosis[1 : 1 + MOST])),
         Row("tolerance", tolerance(group)),
         Row("confirmed", _confirmed(group)),
         Row("exactly", f"where {group.decided}, of {group.judged} cases judged" if group.decided else "", code=True),
@@ -126,8 +126,8 @@ def _value(value: float | str | list[int]) -> str:
     return f"{value:.9g}" if isinstance(value, float) else one_line(str(value))
 
 
-def _alternative(other: Diagnosis) -> str:
-    """A diagnosis after the first, in a few words."""
+def alternative(other: Diagnosis) -> str:
+    """A diagnosis in a few words."""
     where = f" in {other.tensor.upper()}" if other.tensor in ("k", "v") else ""
     return f"{one_line(other.fault)}{where} explains {other.explains} of {other.of}"
 
@@ -150,17 +150,20 @@ def _counts(group: Group) -> str:
 
 def counts(group: Group) -> list[tuple[str, str]]:
     """For each axis that varies: its name, and this group's and all judged cases by value, the most telling first."""
-    return [
-        (
-            one_line(name),
-            ", ".join(f"{one_line(value)}: {mine}/{total}" for value, (mine, total) in list(values.items())[:MOST])
-            + (", ..." if len(values) > MOST else ""),
-        )
-        for name, values in sorted(group.counts.items(), key=lambda pair: -_telling(pair[1], group))
-    ]
+    told = []
+    for name in telling(group):
+        values = list(group.counts[name].items())
+        shown = ", ".join(f"{one_line(value)}: {mine}/{total}" for value, (mine, total) in values[:MOST])
+        told.append((one_line(name), f"{shown}{', ...' if len(values) > MOST else ''}"))
+    return told
 
 
-def _telling(values: dict[str, tuple[int, int]], group: Group) -> float:
+def telling(group: Group) -> list[str]:
+    """The axes that vary, first those along which the share of cases that fail so varies most."""
+    return sorted(group.counts, key=lambda name: -_spread(group.counts[name], group))
+
+
+def _spread(values: dict[str, tuple[int, int]], group: Group) -> float:
     """How far the shares of an axis' values lie from the group's share of all judged cases."""
     share = len(group.members) / max(group.judged, 1)
     judged = sum(total for _, total in values.values())
