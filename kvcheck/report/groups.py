@@ -32,7 +32,7 @@ class Group(msgspec.Struct, frozen=True):
     cause: str
     """The first diagnosis (`sibling-pitch in V`), a crash's signal or exception, or the tensors with wrong codes."""
     members: tuple[CaseResult, ...]
-    """The smallest first: fewest elements of K, then the id."""
+    """The plainest first: fewest axes that differ from their defaults, fewest elements of K, then the id."""
     shared: dict[str, Value]
     """Axis values that all members have, and not all judged cases of the report; the rarest there first."""
     counts: dict[str, dict[str, tuple[int, int]]]
@@ -46,7 +46,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def example(self) -> CaseResult:
-        """The smallest member."""
+        """The plainest member."""
         return self.members[0]
 
 
@@ -124,7 +124,7 @@ def _key(case: CaseResult) -> str:
 
 def _group(report: Report, every: Sequence[dict[str, Value]], members: list[CaseResult]) -> Group:
     """A group of these members of a report whose judged cases have the axes `every`."""
-    members = sorted(members, key=lambda case: (axes.size(case), case.id))
+    members = sorted(members, key=lambda case: (len(axes.changed(case)), axes.size(case), case.id))
     own = [axes.complete(case) for case in members]
     names = list(dict.fromkeys(name for each in every for name in each))
     shared: list[tuple[int, str, Value]] = []

@@ -32,10 +32,9 @@ def markdown(report: Report, *, strict: bool = False) -> str:
     parts = [
         _headline(report, strict=strict),
         _outcomes(report),
-        "\n".join(f"- {text(note)}" for note in sentences.notes(report, strict=strict)),
         *_failures(group_failures(report)),
         _reasons(group_reasons(report)),
-        _observable(report),
+        _observable(report, strict=strict),
         _environment(report),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -126,7 +125,7 @@ def _group(group: Group) -> str:
 def _rows(rows: Iterable[details.Row]) -> str:
     """Labelled lines as a list."""
     lines = ((row, shorten(row.text, SENTENCE)) for row in rows)
-    return "\n".join(f"- {row.label}: {code(line) if row.code else text(line)}" for row, line in lines)
+    return "\n".join(f"- **{row.label}**: {code(line) if row.code else text(line)}" for row, line in lines)
 
 
 def _counts(group: Group) -> str:
@@ -162,12 +161,12 @@ def _reasons(reasons: tuple[Reason, ...]) -> str:
     return "#### Other outcomes\n\n" + "\n".join(lines)
 
 
-def _observable(report: Report) -> str:
-    """The faults that no case could have shown, and in how many cases each of the others was observable."""
+def _observable(report: Report, *, strict: bool) -> str:
+    """What was not judged, not exercised, and not observable; in how many cases each fault was."""
     counts = observable_counts(report.faults, report.cases)
     seen = ((code(fault, in_table=True), str(cases)) for fault, cases in counts.items() if cases)
-    said = [*sentences.unexercised(report), sentences.unobservable(report)]
-    parts = ["#### What a pass could have seen", *(text(line) for line in said)]
+    said = [*sentences.notes(report, strict=strict), *sentences.unexercised(report), sentences.unobservable(report)]
+    parts = ["#### What a pass could have seen", "\n".join(f"- {text(line)}" for line in said)]
     if any(counts.values()):
         parts.append(folded("Cases in which each fault was observable", _table(("fault", "cases"), seen, "-:")))
     return "\n\n".join(parts)
