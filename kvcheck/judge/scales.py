@@ -74,7 +74,7 @@ def scales_verdict(launches: Sequence[Sequence[JudgedScales]], rows: Rows) -> Sc
         max_ulp=max((int(side.ulps[side.compared].max(initial=0)) for side in first), default=0),
         k_wrong=wrong.get("k", 0),
         v_wrong=wrong.get("v", 0),
-        first=_first(launches, rows) if anywhere else None,
+        first=_first(launches, rows),
     )
 
 

@@ -17,6 +17,7 @@ from kvcheck.report import outcomes
 from kvcheck.report.observable import unobservable
 from kvcheck.report.plain import one_line
 from kvcheck.report.read import read
+from kvcheck.report.repeat import without
 from kvcheck.schema import CaseResult, Report
 
 #: What makes reports of the same thing: target, arch, execution.
@@ -171,13 +172,4 @@ def _command(report: Report) -> str:
         words = shlex.split(report.command)
     except ValueError:
         return report.command
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif word in ("--shard", "--out"):
-            skip = True
-        elif not word.startswith(("--shard=", "--out=")):
-            kept.append(word)
-    return shlex.join(kept)
+    return shlex.join(without(words, {"--shard": 1, "--out": 1}))

@@ -10,6 +10,7 @@ from kvcheck.addresses import extent
 from kvcheck.contract import Computed, Contract, Form
 from kvcheck.draw.image import case_inputs, images
 from kvcheck.judge import judge
+from kvcheck.judge.first import Part, first_stored
 from kvcheck.schema import Case, Emission, FirstByte, FirstScale
 
 PERMUTED = Case(slots="permuted")
@@ -210,3 +211,11 @@ def test_compared_codes_are_counted_for_each_tensor() -> None:
     """K and V of unlike head_dim, no code left out."""
     verdict = judge(emulate(case=Case(head_dim_v=64), contract=COMPUTED, form=Form()))
     assert (verdict.codes.k_compared, verdict.codes.v_compared) == (3072, 1536)
+
+
+def test_a_mark_beyond_all_parts_is_a_mistake() -> None:
+    """More marks than bytes: nothing is made up."""
+    mask = np.ones(2, np.bool_)
+    empty = Part("k_codes", (0, 3, 4, 1), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    with pytest.raises(IndexError, match="byte 0 of 0"):
+        first_stored([empty], mask, np.zeros(2, np.uint8), np.zeros(2, np.uint8), 1)

@@ -155,3 +155,9 @@ def test_the_most_telling_axis_is_counted_first() -> None:
     also = msgspec.structs.replace(SEED, id="x", axes={"tokens": 9, "seed": 0})
     told = str(row("counts", *cases, also))
     assert told.startswith("tokens 8: 3/3, 9: 1/4, 1: 0/3; seed ")
+
+
+def test_a_fault_that_explains_no_bytes_shows_its_evidence_alone() -> None:
+    """A compile failure has no wrong byte."""
+    found = msgspec.structs.replace(SEED.diagnosis[0], of=0, explains=0, evidence={"compiler": "no fp8"})
+    assert row("explains", msgspec.structs.replace(CRASH, diagnosis=(found,))) == "compiler = no fp8"

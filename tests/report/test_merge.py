@@ -193,3 +193,9 @@ def test_reports_are_found_below_folders_and_emissions_are_carried(tmp_path: Pat
     (tmp_path / "file").write_text("")
     with pytest.raises(ReportError, match="file: cannot be written"):
         carry_emissions(found, merged, tmp_path / "file")
+
+
+def test_a_command_that_cannot_be_read_is_kept() -> None:
+    """Unbalanced quotes: nothing to take apart."""
+    (merged,) = merge([(Path("a"), report(PASS, command="kvcheck '"))])
+    assert merged.command == "kvcheck '"
