@@ -114,7 +114,7 @@ def test_a_wrong_scale_drifts_by_its_bytes() -> None:
 
 @pytest.mark.parametrize("redrawn", ["k", "v"])
 def test_a_right_kernel_keeps_the_siblings_bytes(redrawn: str) -> None:
-    """K redrawn alone moves K's bytes and not V's; without poison that is all that independence says, and it is said."""
+    """K redrawn alone moves K's bytes, not V's; without poison that is all that independence says, and it is said."""
     verdict = judge(emulate(case=Case(cross=redrawn)))
     assert (verdict.outcome, verdict.independence.differs, verdict.independence.reason) == ("pass", 0, "")
     bare = judge(emulate(case=Case(cross=redrawn, layout="pooled")))
