@@ -11,6 +11,12 @@ for (const part of document.querySelectorAll(".case-list")) {
   const body = part.querySelector("tbody");
   const rows = [...body.rows];
   const words = rows.map((row) => row.textContent.toLowerCase());
+  const axes = rows.map((row) => [...row.querySelectorAll(".axis")].map((each) => each.textContent.toLowerCase()));
+  const known = new Set(axes.flat());
+  // "tokens=3" is that axis and value alone, once some case has it; until then whatever begins so.
+  const holds = (index, word) => word.includes("=")
+    ? axes[index].some((axis) => known.has(word) ? axis === word : axis.startsWith(word))
+    : words[index].includes(word);
   const input = part.querySelector("input");
   const toggles = [...part.querySelectorAll("[data-outcome]")];
   const output = part.querySelector("output");
@@ -20,7 +26,7 @@ for (const part of document.querySelectorAll(".case-list")) {
     const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
     let shown = 0;
     rows.forEach((row, index) => {
-      row.hidden = off.has(row.dataset.is) || !wanted.every((word) => words[index].includes(word));
+      row.hidden = off.has(row.dataset.is) || !wanted.every((word) => holds(index, word));
       shown += row.hidden ? 0 : 1;
     });
     output.textContent = `${shown} of ${rows.length}`;
