@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -147,6 +148,24 @@ def test_a_stray_byte_in_a_guard_is_told_from_the_nearest_tensor() -> None:
     assert (first.tensor, first.outside, first.offset, first.slot) == ("v_codes", True, -3, None)
     assert first.want == before(emission, "v_codes", -3)
     assert (verdict.writes.stray, verdict.writes.k_stray, verdict.writes.v_stray) == (1, 0, 1)
+
+
+def test_the_first_stray_byte_is_the_lowest_in_whatever_order_changes_come() -> None:
+    """Two bytes of slot 0, the emission's changes turned round: the one at offset 5."""
+
+    def kernel(memory: Memory) -> None:
+        store(memory)
+        memory.flip("k_codes", 5)
+        memory.flip("k_codes", 9)
+
+    emission = emulate(kernel)
+    turned = tuple(
+        msgspec.structs.replace(launch, changes=tuple(reversed(launch.changes))) for launch in emission.launches
+    )
+    for made in (emission, msgspec.structs.replace(emission, launches=turned)):
+        first = judge(made).writes.first_stray
+        assert first is not None
+        assert (first.dim, first.offset, first.launch) == (5, 5, 1)
 
 
 def test_the_first_changed_byte_of_an_input_is_named() -> None:

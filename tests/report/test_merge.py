@@ -48,6 +48,9 @@ def test_a_missing_shard_is_told_and_exits_3() -> None:
     assert merged.missing_shards == ("2/3",)
     assert exit_code(merged) == 3
     assert sentences.result(merged) == "shard 2/3 missing, none of 2 cases failed"
+    (few,) = merge(parts[:1])
+    assert few.missing_shards == ("2/3", "3/3")
+    assert sentences.result(few) == "shard 2/3 and 3/3 missing, none of 1 case failed"
     (again,) = merge([(Path("m"), merged)])
     assert (again.missing_shards, again.planned) == (("2/3",), 2)
 
