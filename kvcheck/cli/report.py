@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -38,14 +39,15 @@ def report(
     if output is not None:
         replace(output, made)
     else:
-        sys.stdout.buffer.write(made)
-        sys.stdout.flush()
+        try:
+            sys.stdout.buffer.write(made)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read it has seen enough: no traceback, and none at exit either
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _made(reports: list[Report], form: Form, *, strict: bool, to_file: bool) -> bytes:
     """The reports in a form, as the bytes of a file."""
-    import os  # noqa: PLC0415
-
     if form == "html":
         from kvcheck.report.html import html  # noqa: PLC0415
 

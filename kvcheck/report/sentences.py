@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kvcheck.report import exercised, outcomes
+from kvcheck.report.equal_inputs import equal_inputs
 from kvcheck.report.exit_codes import fails, ran
 from kvcheck.report.plain import number, one_line
 from kvcheck.schema import Outcome, Report
@@ -105,12 +106,27 @@ def notes(report: Report, *, strict: bool = False) -> list[str]:
             f"{tensor} by {operator} in {number(n, 'case')}" for (tensor, operator), n in copied.most_common(4)
         )
         lines.append(f"The target copies {what}{', and more' if len(copied) > 4 else ''}.")
+    lines += _equal_inputs(report)
     unsteady = [case for case in report.cases if case.cold_confirmed is False]
     if unsteady:
         lines.append(
             f"The verdict changed in a fresh interpreter in {number(len(unsteady), 'case')}; first: {unsteady[0].id}."
         )
     return lines
+
+
+def _equal_inputs(report: Report) -> list[str]:
+    """Whether passing cases of the same input left the same bytes; nothing where none share an input."""
+    found = equal_inputs(report)
+    if not found.cases:
+        return []
+    text = f"{number(found.cases, 'passing case')} share their inputs with another, in other views or layouts"
+    if not found.unlike:
+        return [f"{text}: all left the same bytes."]
+    one, other = found.unlike[0]
+    return [
+        f"{text}; {number(len(found.unlike), 'input')} gave unlike bytes, all of them right; first: {one}, {other}."
+    ]
 
 
 def unobservable(report: Report) -> str:

@@ -33,6 +33,7 @@ def test_a_green_run_is_short() -> None:
         "2 of 2 planned cases, natively on NVIDIA H200 (sm_90), torch 2.11.0, triton 3.6.0.\n\n"
         "#### What a pass could have seen\n\n"
         "- Independence judged in 2 of 2 compared cases.\n"
+        "- 2 passing cases share their inputs with another, in other views or layouts: all left the same bytes.\n"
         f"- {text(sentences.unexercised(both)[0])}\n"
         "- No case could have shown 2 of 4 faults: index-wrap, graph-stale.\n\n"
         "<details><summary>Cases in which each fault was observable</summary>\n\n"
