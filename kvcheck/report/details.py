@@ -164,7 +164,14 @@ def telling(group: Group) -> list[str]:
 
 
 def _spread(values: dict[str, tuple[int, int]], group: Group) -> float:
-    """How far the shares of an axis' values lie from the group's share of all judged cases."""
-    share = len(group.members) / max(group.judged, 1)
-    judged = sum(total for _, total in values.values())
-    return sum(abs(mine - share * total) for mine, total in values.values()) / max(judged, 1)
+    """How much more the shares of an axis' values differ than chance makes them, in standard deviations.
+
+    The chi-squared statistic less what is expected of it: else an axis of many values would always come first.
+    """
+    share = len(group.members) / group.judged
+    free = len(values) - 1
+    if share == 1 or not free:
+        return 0.0
+    chance = share * (1 - share)
+    squares = sum((mine - share * total) ** 2 / (chance * total) for mine, total in values.values())
+    return float((squares - free) / (2 * free) ** 0.5)
