@@ -64,7 +64,7 @@ def _made(reports: list[Report], form: Form, *, strict: bool, to_file: bool) -> 
         from kvcheck.report.github import add_summary, workflow_commands  # noqa: PLC0415
 
         add_summary(reports, os.environ, strict=strict)
-        return "".join(f"{line}\n" for line in workflow_commands(reports, strict=strict)).encode()
+        return "".join(f"{line}\n" for line in workflow_commands(reports, os.environ, strict=strict)).encode()
     return _terminal(reports, strict=strict, to_file=to_file)
 
 

@@ -46,7 +46,7 @@ def deliver(
         write_junit(reports, asked.junit, strict=strict)
     if is_github(environ):
         add_summary(reports, environ, strict=strict)
-        told += workflow_commands(reports, strict=strict)
+        told += workflow_commands(reports, environ, strict=strict)
     return code, told
 
 

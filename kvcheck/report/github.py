@@ -21,18 +21,20 @@ MOST = 10
 SUMMARY_BYTES = 1 << 20
 
 
-def workflow_commands(reports: Sequence[Report], *, strict: bool = False) -> list[str]:
-    """One `::error` a group of failures, worst first; one `::warning` for a report that only is no pass."""
+def workflow_commands(reports: Sequence[Report], environ: Mapping[str, str], *, strict: bool = False) -> list[str]:
+    """One `::error` a group of failures, worst first; one `::warning` for a report that only is no pass.
+
+    Where the target's source lies in the checkout, the annotation is put on that file.
+    """
     lines: list[str] = []
     for report in reports:
         groups = group_failures(report)
-        lines += [_annotation(report, group) for group in groups]
+        about = f"title={_property(_title(report))}{_file(report, environ)}"
+        lines += [_annotation(about, group) for group in groups]
         code = exit_code(report, strict=strict)
         if not groups and code != PASSED:
             level = "warning" if code in (INCONCLUSIVE, NOTHING_COMPARED) else "error"
-            lines.append(
-                f"::{level} title={_property(_title(report))}::{_data(sentences.result(report, strict=strict))}"
-            )
+            lines.append(f"::{level} {about}::{_data(sentences.result(report, strict=strict))}")
     if len(lines) > MOST:
         lines = [
             *lines[: MOST - 1],
@@ -71,9 +73,17 @@ def add_summary(reports: Sequence[Report], environ: Mapping[str, str], *, strict
         ) from error
 
 
-def _annotation(report: Report, group: Group) -> str:
+def _annotation(about: str, group: Group) -> str:
     text = f"{details.title(group)}: {shorten(details.sentence(group), 400)}\nrepeat: {group.repeat}"
-    return f"::error title={_property(_title(report))}::{_data(text)}"
+    return f"::error {about}::{_data(text)}"
+
+
+def _file(report: Report, environ: Mapping[str, str]) -> str:
+    """The target's source as a property, relative to the checkout; empty where it lies outside, or is not known."""
+    checkout, source = environ.get("GITHUB_WORKSPACE"), report.target.path
+    if not checkout or not source or not Path(source).is_relative_to(checkout):
+        return ""
+    return f",file={_property(str(Path(source).relative_to(checkout)))}"
 
 
 def _title(report: Report) -> str:
