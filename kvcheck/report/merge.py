@@ -101,7 +101,22 @@ def _merged(parts: Sequence[tuple[Path, Report]]) -> Report:
         unobservable=unobservable(first.faults, ordered),
         cases=ordered,
         missing_shards=_missing(reports),
+        **_lists(reports),
     )
+
+
+def _lists(reports: Sequence[Report]) -> dict[str, object]:
+    """The lists of a report that are not of cases or faults (what a compiler said, say), each entry once."""
+    merged: dict[str, object] = {}
+    for name in reports[0].__struct_fields__:
+        lists = [value for report in reports if isinstance(value := getattr(report, name), tuple)]
+        if lists and name not in ("cases", "faults", "unobservable", "missing_shards"):
+            entries: list[object] = []
+            for entry in (entry for each in lists for entry in each):
+                if entry not in entries:
+                    entries.append(entry)
+            merged[name] = tuple(entries)
+    return merged
 
 
 def _check(one: Path, first: Report, other: Path, report: Report) -> None:

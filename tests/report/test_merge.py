@@ -202,3 +202,22 @@ def test_a_command_that_cannot_be_read_is_kept() -> None:
     """Unbalanced quotes: nothing to take apart."""
     (merged,) = merge([(Path("a"), report(PASS, command="kvcheck '"))])
     assert merged.command == "kvcheck '"
+
+
+class Longer(Report, frozen=True):
+    """A report with one more list, as reports grow."""
+
+    said: tuple[dict[str, int], ...] = ()
+
+
+def test_other_lists_of_a_report_are_put_together() -> None:
+    """Each entry once, whatever it is."""
+    first, second = part("1/2", case("a"))[1], part("2/2", case("b"))[1]
+
+    def longer(made: Report, *said: dict[str, int]) -> tuple[Path, Report]:
+        fields = {name: getattr(made, name) for name in made.__struct_fields__}
+        return Path("x"), Longer(**fields, said=said)
+
+    (merged,) = merge([longer(first, {"a": 1}, {"b": 2}), longer(second, {"b": 2}, {"c": 3})])
+    assert isinstance(merged, Longer)
+    assert merged.said == ({"a": 1}, {"b": 2}, {"c": 3})
