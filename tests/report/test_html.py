@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kvcheck.report.html import html
-from kvcheck.schema import CodesVerdict, ProcessVerdict
+from kvcheck.schema import CaseResult, CodesVerdict, ProcessVerdict
 
 from .samples import CRASH, EVERY, PASS, SEED, SIBLING, TARGET, UNSUPPORTED, VIOLATION, report
 
@@ -151,3 +153,13 @@ def test_strict_is_said(strict: bool, tone: str) -> None:
     """A run that only --strict fails is green without it and red with it."""
     legal = msgspec.structs.replace(PASS, codes=CodesVerdict(6144, legal=3))
     assert f'class="verdict {tone}"' in html([report(legal)], strict=strict)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from((*EVERY, DRAWN)), max_size=8), st.booleans())
+def test_any_report_is_a_whole_page(cases: list[CaseResult], strict: bool) -> None:
+    """Every element closed, a row for each case, whatever they are and however few."""
+    page = Page(html([report(*cases)], strict=strict))
+    assert page.open == []
+    rows = [value for tag, name, value in page.attributes if tag == "tr" and name == "data-is"]
+    assert sorted(map(str, rows)) == sorted(case.outcome for case in cases)
