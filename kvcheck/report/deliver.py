@@ -51,7 +51,10 @@ def deliver(
 
 
 def _against(reports: Sequence[Report], baseline: Sequence[Report]) -> tuple[int, list[str]]:
-    """Each report held against the baseline's of the same target, arch and execution."""
+    """Each report held against the baseline's of the same target, arch and execution.
+
+    A run of some cases alone (`--select`, `--shard`) says nothing of the others: they are not missing.
+    """
     before = {(each.target.name, each.arch, each.execution): each for each in baseline}
     codes: list[int] = []
     told: list[str] = []
@@ -62,8 +65,16 @@ def _against(reports: Sequence[Report], baseline: Sequence[Report]) -> tuple[int
             codes.append(exit_codes.INCONCLUSIVE)
             told.append(f"{name}: the baseline has no such report, so nothing is said of what changed")
             continue
-        found = compare(earlier, report)
+        found = compare(_asked_for(earlier, report), report)
         first, *rest = lines(found)
         codes.append(found.exit_code)
         told += [f"{name}, against the baseline: {first}", *rest]
     return exit_codes.combine(codes or [exit_codes.PASSED]), told
+
+
+def _asked_for(earlier: Report, report: Report) -> Report:
+    """The earlier report, with no other cases than the newer one's where that run was asked for some alone."""
+    if not any(word.partition("=")[0] in ("--select", "--shard") for word in report.command.split()):
+        return earlier
+    here = {case.id for case in report.cases}
+    return msgspec.structs.replace(earlier, cases=tuple(case for case in earlier.cases if case.id in here))

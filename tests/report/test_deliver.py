@@ -59,3 +59,12 @@ def test_in_github_actions_failures_are_annotated_and_summed_up(tmp_path: Path) 
     assert code == 0
     assert told[0].startswith("::error title=kvcheck")
     assert (tmp_path / "summary").read_text().startswith("### kvcheck: ")
+
+
+def test_a_run_of_some_cases_misses_none_of_the_others() -> None:
+    """With --select or --shard only its own cases are held against the baseline; a whole run that lacks some is 3."""
+    baseline = Wanted(baseline=(report(PASS, msgspec.structs.replace(PASS, id="2")),))
+    assert deliver([report(PASS)], baseline, {})[0] == 3
+    for option in ("--shard 1/2", "--shard=1/2", "--select a1b2c3"):
+        assert deliver([report(PASS, command=f"kvcheck matrix {option}")], baseline, {})[0] == 0
+        assert deliver([report(WORSE, command=f"kvcheck matrix {option}")], baseline, {})[0] == 1
