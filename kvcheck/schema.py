@@ -237,9 +237,10 @@ class FirstScale(msgspec.Struct, frozen=True):
 class FirstByte(msgspec.Struct, frozen=True):
     """The first byte that a channel condemns: where it lies, what stands there, and what should.
 
-    `tensor` is a tensor's name in the placement, or that of the owner of a guard or gap; then `outside` is true and
-    `offset` counts from the tensor's first byte. `index` is the element `(slot or token, head, dim)` where it lies in
-    one; `byte` is which byte of that element. `want` is None where no one byte is due.
+    `tensor` is a name in the placement. `token` is a row of K, V or an output, `slot` a row of the cache; what a byte
+    has none of is None. `byte` is which byte of its element it is. Where `outside` is true the byte is of no element:
+    it lies in a gap or guard, and `tensor` is the nearest one. `offset` counts bytes from the tensor's first; it is 0
+    for stored rows. `want` is None where no one byte is due.
     """
 
     tensor: str
