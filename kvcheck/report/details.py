@@ -142,6 +142,8 @@ def _confirmed(group: Group) -> str:
 
 def _counts(group: Group) -> str:
     """This group's and all judged cases by axis value: `tokens 8: 2/4, 9: 1/4`."""
+    if len(group.members) == group.judged > 1:
+        return f"all {group.judged} cases judged"
     texts = [f"{name} {line}" for name, line in counts(group)[:COUNTED]]
     return "; ".join(texts) + (
         f"; {number(len(group.counts) - COUNTED, 'more axis', 'more axes')}" if len(group.counts) > COUNTED else ""
@@ -159,7 +161,12 @@ def counts(group: Group) -> list[tuple[str, str]]:
 
 
 def telling(group: Group) -> list[str]:
-    """The axes that vary, first those along which the share of cases that fail so varies most."""
+    """The axes that vary, first those along which the share of cases that fail so varies most.
+
+    None where every judged case fails so: no axis tells anything then.
+    """
+    if len(group.members) == group.judged:
+        return []
     return sorted(group.counts, key=lambda name: -_spread(group.counts[name], group))
 
 
