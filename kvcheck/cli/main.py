@@ -9,6 +9,7 @@ import typer
 import kvcheck
 from kvcheck.cli.cases import cases
 from kvcheck.cli.doctor import doctor
+from kvcheck.cli.encode import encode
 from kvcheck.cli.matrix import matrix
 from kvcheck.cli.targets import targets
 from kvcheck.errors import KvcheckError
@@ -32,6 +33,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 app.command("matrix")(matrix)
+app.command("encode")(encode)
 app.command("cases")(cases)
 app.command("targets")(targets)
 app.command("doctor")(doctor)

@@ -13,7 +13,6 @@ from kvcheck.formats import bits, exact
 from kvcheck.formats.digests import BLOCKS, FILE, digest, kept
 
 
-
 def block_patterns(block: int) -> npt.NDArray[np.uint32]:
     """The 2^24 bit patterns whose upper byte is `block`."""
     return np.arange(block << 24, (block + 1) << 24, dtype=np.int64).astype(np.uint32)
