@@ -27,6 +27,7 @@ from kvcheck.encode.models import (
     is_zero,
     nan_codes,
     overflow_codes,
+    saturated,
     signed,
 )
 from kvcheck.encode.steps import MAGNITUDE, ROUNDINGS, Steps, largest_value, steps
@@ -68,7 +69,7 @@ def classify(cells: Cells, number_format: Format, declared: Policy) -> Found:
     """The parts of the encoder that gave these codes. Among ways that fit alike the declared one comes first."""
     patterns = cells.patterns
     nan = is_nan(patterns)
-    beyond = ~nan & (patterns & MAGNITUDE > largest_value(number_format).view(np.uint32))
+    beyond = ~nan & (patterns & MAGNITUDE > largest_value(number_format))
     inside = cells.where(~nan & ~beyond)
     small = is_subnormal(inside.patterns, number_format)
     within = _fit(inside, number_format, declared)
@@ -138,7 +139,7 @@ def _overflow(
 ) -> tuple[Overflow | None, Nan | None]:
     """What inputs beyond the largest value become; those that round back to it are numbers still."""
     beyond = rounded_steps(within, declared, cells, number_format) > number_format.largest
-    largest = overflow_codes("saturate", "canonical", cells.patterns, number_format)
+    largest = saturated(cells.patterns, number_format)
     nans = (declared.nan, *(each for each in NANS[:2] if each != declared.nan))
     order = (declared.overflow, *(each for each in OVERFLOWS if each != declared.overflow))
     for overflow, nan in product(order, nans):
@@ -180,7 +181,7 @@ def _other_format(cells: Cells, number_format: Format) -> str | None:
     for other in FORMATS.values():
         if other.name == number_format.name:
             continue
-        both = cells.where((cells.patterns & MAGNITUDE) <= largest_value(other).view(np.uint32))
+        both = cells.where((cells.patterns & MAGNITUDE) <= largest_value(other))
         if len(both) and np.array_equal(_unsigned_zero(bits.encode(both.patterns, other)), _unsigned_zero(both.got)):
             return other.name
     return None

@@ -22,7 +22,7 @@ def kinds(patterns: Patterns, want: Codes, got: Codes, number_format: Format) ->
     the largest value from more than a step away. `negative_zero`: both codes are zeros. `subnormal`: the input lies
     below the least normal value. `rounding`: all else.
     """
-    beyond = (patterns & MAGNITUDE) > largest_value(number_format).view(np.uint32)
+    beyond = (patterns & MAGNITUDE) > largest_value(number_format)
     lost = is_number(want, number_format) & ~is_number(got, number_format)
     jumped = (_step(got, number_format) == number_format.largest) & (
         _step(want, number_format) < number_format.largest - 1

@@ -78,7 +78,7 @@ def is_nan(patterns: Patterns) -> Flags:
 
 def is_subnormal(patterns: Patterns, number_format: Format) -> Flags:
     """Whether an input lies below the least normal value; never for integers."""
-    return np.asarray(patterns & MAGNITUDE < least_normal(number_format).view(np.uint32))
+    return np.asarray(patterns & MAGNITUDE < least_normal(number_format))
 
 
 def signed(found: Steps, negative: Flags, number_format: Format) -> Codes:
@@ -103,16 +103,20 @@ def is_number(codes: Codes, number_format: Format) -> Flags:
 def overflow_codes(overflow: Overflow, nan: Nan, patterns: Patterns, number_format: Format) -> Codes | None:
     """The codes of inputs that round beyond the largest value; None where the format has no such policy."""
     negative = is_negative(patterns)
-    saturated = np.where(negative, number_format.least, number_format.largest)
     if overflow == "saturate":
-        return saturated.astype(np.uint8)
+        return saturated(patterns, number_format)
     unordered = nan_codes(nan, negative, number_format)
     if number_format.nan is None or unordered is None:
         return None
     if overflow == "nan" and number_format.infinity is not None:
         return np.where(negative, number_format.infinity | 0x80, number_format.infinity).astype(np.uint8)
     infinite = patterns & MAGNITUDE == INFINITY
-    return np.where(infinite | (overflow == "nan"), unordered, saturated).astype(np.uint8)
+    return np.where(infinite | (overflow == "nan"), unordered, saturated(patterns, number_format)).astype(np.uint8)
+
+
+def saturated(patterns: Patterns, number_format: Format) -> Codes:
+    """The largest value of each input's sign."""
+    return np.where(is_negative(patterns), number_format.least, number_format.largest).astype(np.uint8)
 
 
 def nan_codes(nan: Nan, negative: Flags, number_format: Format) -> Codes | None:
@@ -121,7 +125,7 @@ def nan_codes(nan: Nan, negative: Flags, number_format: Format) -> Codes | None:
         if nan == "keep_sign" and number_format.negative_nan is None:
             return None
         plus = number_format.nan or 0
-        minus = plus if nan == "canonical" else number_format.negative_nan
+        minus = plus if nan == "canonical" else number_format.negative_nan or plus
         return np.where(negative, minus, plus).astype(np.uint8)
     if nan == "zero":
         return np.zeros(negative.shape, dtype=np.uint8)

@@ -141,20 +141,18 @@ def _causes(
     """Each cause with the differing rows that are due to it, those that claim less coming first."""
     patterns = cells.patterns
     nan = is_nan(patterns)
-    beyond = ~nan & (patterns & MAGNITUDE > largest_value(number_format).view(np.uint32))
+    beyond = ~nan & (patterns & MAGNITUDE > largest_value(number_format))
     inside = ~nan & ~beyond
     causes: list[tuple[str | None, str, npt.NDArray[np.bool_]]] = []
-    if found.nan is not None and found.nan != declared.nan:
-        laundered = is_number(cells.got, number_format) & (number_format.nan is not None)
-        causes.append(("nan-laundered", NAN_WORDS[found.nan], wrong & nan & laundered))
+    laundered = nan & is_number(cells.got, number_format) & (number_format.nan is not None)
+    if found.nan is None:
+        causes.append(("nan-laundered", f"NaN becomes {_listed(cells.got[wrong & laundered])}", wrong & laundered))
+    elif found.nan != declared.nan:
+        causes.append(("nan-laundered", NAN_WORDS[found.nan], wrong & laundered))
         causes.append((None, f"policy: {NAN_WORDS[found.nan]} (nan={found.nan!r})", wrong & nan))
-    else:
-        laundered = is_number(cells.got, number_format) & (number_format.nan is not None)
-        got = ", ".join(f"0x{code:02X}" for code in np.unique(cells.got[wrong & nan & laundered]))
-        causes.append(("nan-laundered", f"NaN becomes a number: {got}", wrong & nan & laundered))
-    zeros = inside & is_zero(cells.got, number_format) & is_zero(want, number_format)
-    signs = ZERO_WORDS.get(found.negative_zero) if found.negative_zero else "zeros have other signs than the right ones"
-    causes.append(("negative-zero", str(signs), wrong & zeros))
+    if found.negative_zero is not None:
+        zeros = inside & is_zero(cells.got, number_format) & is_zero(want, number_format)
+        causes.append(("negative-zero", ZERO_WORDS[found.negative_zero], wrong & zeros))
     small = is_subnormal(patterns, number_format)
     if found.within is not None:
         causes += _within(cells, wrong & inside, found.within, number_format, declared)
@@ -200,21 +198,36 @@ def _beyond(
     causes: list[tuple[str | None, str, npt.NDArray[np.bool_]]] = []
     over = rounded_steps(found.normal, declared, cells, number_format) > number_format.largest
     if found.overflow is not None and found.overflow != declared.overflow:
-        fault = None if found.overflow == "saturate" else "overflow-to-nan"
+        fault = "overflow-to-nan" if declared.overflow == "saturate" else None
         words = OVERFLOW_WORDS[found.overflow]
         causes.append((fault, words if fault else f"policy: {words} (overflow={found.overflow!r})", wrong & over))
     elif found.overflow is None:
         if declared.overflow == "saturate":
             causes.append(("overflow-to-nan", "too large values become NaN or infinity", wrong & ~number))
-            short = number & (is_negative(cells.patterns) == (cells.got >= 0x80))
-            causes.append(("early-saturation", "too large values become less than the largest", wrong & short))
-    elif found.overflow != "saturate" and found.overflow_nan not in (None, declared.nan):
-        words = f"policy: {NAN_WORDS[found.overflow_nan]} on overflow" if found.overflow_nan else ""
-        causes.append((None, words, wrong & over))
+            causes += _one_value(cells, wrong & number, number_format)
+    elif found.overflow_nan is not None and found.overflow_nan != declared.nan:
+        causes.append((None, f"policy: {NAN_WORDS[found.overflow_nan]} on overflow", wrong & over))
     if found.normal is not None and found.normal.rounding != declared.rounding:
         words = f"rounds {ROUNDING_WORDS[found.normal.rounding]}"
         causes.append((ROUNDING_FAULTS[found.normal.rounding], words, wrong & (found.overflow is not None)))
     return causes
+
+
+def _one_value(cells: Cells, rows: Flags, number_format: Format) -> list[tuple[str | None, str, npt.NDArray[np.bool_]]]:
+    """Too large values that all become one smaller value of their sign."""
+    negative = is_negative(cells.patterns)
+    magnitudes = np.abs(decode(cells.got, number_format))
+    kept = np.unique(magnitudes[rows])
+    signs = np.array_equal(np.signbit(decode(cells.got[rows], number_format)), negative[rows])
+    if kept.size != 1 or not signs:
+        return []
+    return [("early-saturation", f"what is too large becomes {kept[0]:g}", rows)]
+
+
+def _listed(codes: Codes) -> str:
+    """Codes, each once; only their number where they are many."""
+    each = np.unique(codes)
+    return ", ".join(f"0x{code:02X}" for code in each) if each.size <= 4 else f"one of {each.size} numbers"
 
 
 def _value(code: int, number_format: Format) -> float:

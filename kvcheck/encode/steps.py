@@ -48,8 +48,9 @@ def steps(patterns: Patterns, number_format: Format, rounding: Rounding) -> Step
 
 
 def _magnitudes(patterns: Patterns) -> npt.NDArray[np.float64]:
+    values: npt.NDArray[np.float32] = (patterns & MAGNITUDE).view(np.float32)
     with np.errstate(invalid="ignore"):
-        return (patterns & MAGNITUDE).view(np.float32).astype(np.float64)
+        return values.astype(np.float64)
 
 
 def _passed(patterns: Patterns, number_format: Format, rounding: Literal["rne", "half_away", "rtz"]) -> Steps:
@@ -75,8 +76,7 @@ def points(number_format: Format) -> npt.NDArray[np.int64]:
     are among them too, so that codes of a format that was mistaken for this one can be told.
     """
     found = [np.array([0, 1, int(INFINITY), int(INFINITY) + 1], dtype=np.int64), _edges(number_format)]
-    for rounding in ("rne", "half_away", "rtz", "via_fp16_rtz", "via_fp16_rne", "via_bf16"):
-        found.append(_starts(number_format, rounding))
+    found += [_starts(number_format, rounding) for rounding in ROUNDINGS if rounding not in ("floor", "ceil")]
     found += [_starts(other, "rne") for other in FORMATS.values() if other.name != number_format.name]
     # Away from zero a value's own pattern is the last of its step.
     found.append(_starts(number_format, "rtz") + 1)
@@ -87,20 +87,19 @@ def points(number_format: Format) -> npt.NDArray[np.int64]:
     return both
 
 
-def least_normal(number_format: Format) -> np.float32:
-    """The least value that is no subnormal; zero for integers, which have none."""
-    return np.float32(0) if number_format.integer else np.float32(2.0 ** (1 - number_format.bias))
+def least_normal(number_format: Format) -> np.uint32:
+    """The pattern of the least value that is no subnormal; zero for integers, which have none."""
+    return np.uint32(0 if number_format.integer else (128 - number_format.bias) << 23)
 
 
-def largest_value(number_format: Format) -> np.float32:
-    """The largest finite value."""
+def largest_value(number_format: Format) -> np.uint32:
+    """The pattern of the largest finite value."""
     values, _ = thresholds(number_format, "rtz")
-    return np.float32(values[number_format.largest - 1])
+    return np.uint32(values.astype(np.float32).view(np.uint32)[number_format.largest - 1])
 
 
 def _edges(number_format: Format) -> npt.NDArray[np.int64]:
-    edges = np.array([least_normal(number_format), largest_value(number_format)], dtype=np.float32)
-    first = edges.view(np.uint32).astype(np.int64)
+    first = np.array([least_normal(number_format), largest_value(number_format)], dtype=np.int64)
     return np.concatenate([first, first + 1])
 
 

@@ -201,7 +201,7 @@ def _result(
     )  # fmt: skip
     change = msgspec.structs.replace
     if one.held_back is not None:
-        return change(base, outcome=one.held_back[0], reason=one.held_back[1])  # type: ignore[arg-type]
+        return change(base, outcome=one.held_back[0], reason=one.held_back[1])
     place = torch.device("cpu") if one.execution == "host" else device
     watch = _Watch(one, dtype, reference if place.type == "cuda" else Reference())
     try:
@@ -272,7 +272,7 @@ def _defined(cells: Cells, one: Encoder) -> Cells:
     if not one.undefined:
         return cells
     nan = is_nan(cells.patterns)
-    beyond = ~nan & (steps(cells.patterns, one.number_format, one.policy.rounding) > one.number_format.largest)  # type: ignore[arg-type]
+    beyond = ~nan & (steps(cells.patterns, one.number_format, one.policy.rounding) > one.number_format.largest)
     left_out = (nan & ("nan" in one.undefined)) | (beyond & ("overflow" in one.undefined))
     return cells.where(~left_out)
 

@@ -29,13 +29,13 @@ def test_emulated_error_is_legal_and_counted() -> None:
 
 
 def test_more_error_than_declared_is_a_fault() -> None:
-    """1024 ulp are no 2 ulp: codes beyond the band are wrong under the same contract."""
+    """bf16 rows come no nearer to a tie than 2^11 ulp, if not to it: 2^14 ulp are beyond the band, and wrong."""
     counts = Counts()
-    counts.add(APPROXIMATE, *emulated(error=1024))
+    counts.add(APPROXIMATE, *emulated(error=1 << 14))
     assert counts.wrong > 0
 
 
-def emulated(error: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+def emulated(error: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, and scales and codes whose quotients are up to `error` ulp off."""
     from kvcheck.formats import exact  # noqa: PLC0415
 
@@ -43,11 +43,11 @@ def emulated(error: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: 
     x = rows_of(0, 2048).float().numpy()
     scales = (np.abs(x).max(axis=1) / np.float32(448)).astype(np.float32)
     scales = nudged(scales, random.integers(-1, 2, scales.shape))
-    quotients = nudged((x / scales[:, None]).astype(np.float32), random.choice([-error, error], x.shape))
+    quotients = nudged((x / scales[:, None]).astype(np.float32), random.choice([-error, 0, 0, 0, 0, error], x.shape))
     return x, scales, exact.encode(quotients)
 
 
-def nudged(values: np.ndarray, ulps: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def nudged(values: np.ndarray, ulps: np.ndarray) -> np.ndarray:
     """fp32 values moved by ulps, zeros left alone."""
     moved = (values.view(np.int32) + ulps.astype(np.int32)).view(np.float32)
     return np.where(values == 0, values, moved).astype(np.float32)
