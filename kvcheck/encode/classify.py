@@ -14,6 +14,7 @@ import numpy as np
 
 from kvcheck.encode.cells import Cells
 from kvcheck.encode.models import (
+    Codes,
     Flags,
     Flush,
     Nan,
@@ -30,7 +31,7 @@ from kvcheck.encode.models import (
     saturated,
     signed,
 )
-from kvcheck.encode.steps import MAGNITUDE, ROUNDINGS, Steps, largest_value, steps
+from kvcheck.encode.steps import MAGNITUDE, ROUNDINGS, largest_value
 from kvcheck.formats import bits
 from kvcheck.formats.spec import FORMATS, Format, Policy
 
@@ -87,9 +88,10 @@ def classify(cells: Cells, number_format: Format, declared: Policy) -> Found:
     )  # fmt: skip
 
 
-def rounded_steps(within: Within | None, declared: Policy, cells: Cells, number_format: Format) -> Steps:
-    """The steps of a rounding without its limits; those of the declared rounding where none was found."""
-    return steps(cells.patterns, number_format, declared.rounding if within is None else within.rounding)
+def overflows(within: Within | None, declared: Policy, cells: Cells, number_format: Format) -> Flags:
+    """Which numbers round beyond the largest value; by the declared rounding where none was found. NaN does too."""
+    found = (within or Within(declared.rounding)).rounded(cells.patterns, number_format)
+    return np.asarray(found > number_format.largest)
 
 
 def _fit(cells: Cells, number_format: Format, declared: Policy) -> Within | None:
@@ -138,15 +140,27 @@ def _overflow(
     cells: Cells, within: Within | None, number_format: Format, declared: Policy
 ) -> tuple[Overflow | None, Nan | None]:
     """What inputs beyond the largest value become; those that round back to it are numbers still."""
-    beyond = rounded_steps(within, declared, cells, number_format) > number_format.largest
-    largest = saturated(cells.patterns, number_format)
+    beyond = overflows(within, declared, cells, number_format)
+    numbers = limited_codes(within or Within(declared.rounding), cells, number_format)
     nans = (declared.nan, *(each for each in NANS[:2] if each != declared.nan))
     order = (declared.overflow, *(each for each in OVERFLOWS if each != declared.overflow))
     for overflow, nan in product(order, nans):
         codes = overflow_codes(overflow, nan, cells.patterns, number_format)
-        if codes is not None and np.array_equal(np.where(beyond, codes, largest), cells.got):
+        if overflow == "saturate":
+            codes = numbers
+        if codes is not None and np.array_equal(np.where(beyond, codes, numbers), cells.got):
             return overflow, nan
     return None, None
+
+
+def limited_codes(within: Within, cells: Cells, number_format: Format) -> Codes:
+    """The codes of inputs above the largest value where all of them are numbers: saturated, at `clamp` if there is one.
+
+    The least value need not be minus the largest.
+    """
+    found = np.minimum(within.steps(cells.patterns, number_format), number_format.largest)
+    codes = signed(found, is_negative(cells.patterns), number_format)
+    return np.where(found == number_format.largest, saturated(cells.patterns, number_format), codes).astype(np.uint8)
 
 
 def _nan(cells: Cells, number_format: Format, declared: Policy) -> Nan | None:

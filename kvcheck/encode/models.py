@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kvcheck.encode.steps import INFINITY, MAGNITUDE, Patterns, Rounding, Steps, least_normal, steps
+from kvcheck.encode.steps import INFINITY, MAGNITUDE, Patterns, Rounding, Steps, least_normal, narrowed, steps
 from kvcheck.formats.spec import Format
 
 Codes: TypeAlias = npt.NDArray[np.uint8]
@@ -44,7 +44,7 @@ class Within:
         return found
 
     def rounded(self, patterns: Patterns, number_format: Format) -> Steps:
-        """The steps before any limit."""
+        """The steps before any limit; beyond the largest is what overflows."""
         found = carried = steps(patterns, number_format, self.rounding)
         if self.lost_carry:
             carried = np.where(self.carries(patterns, number_format), found - (1 << number_format.mantissa_bits), found)
@@ -53,9 +53,10 @@ class Within:
     def carries(self, patterns: Patterns, number_format: Format) -> Flags:
         """Where rounding up raises the exponent."""
         found = steps(patterns, number_format, self.rounding)
-        low = steps(patterns, number_format, "rtz")
+        # Of two steps the first is another conversion's, and sound.
+        low = steps(narrowed(patterns, self.rounding), number_format, "rtz")
         whole = found & ((1 << number_format.mantissa_bits) - 1) == 0
-        return np.asarray((found > low) & whole & (found <= number_format.largest))
+        return np.asarray((found > low) & whole)
 
     def flushes(self, patterns: Patterns, number_format: Format, found: Steps) -> Flags:
         """Where a subnormal becomes zero."""

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvcheck.encode.cells import Cells
-from kvcheck.encode.classify import Found, rounded_steps
+from kvcheck.encode.classify import Found, overflows
 from kvcheck.encode.facts import Named
 from kvcheck.encode.models import (
     Codes,
@@ -154,13 +154,15 @@ def _causes(
         zeros = inside & is_zero(cells.got, number_format) & is_zero(want, number_format)
         causes.append(("negative-zero", ZERO_WORDS[found.negative_zero], wrong & zeros))
     small = is_subnormal(patterns, number_format)
+    over = overflows(found.normal, declared, cells, number_format)
+    numbers = wrong & ~nan & ~over & (inside | (found.overflow is not None))
     if found.within is not None:
-        causes += _within(cells, wrong & inside, found.within, number_format, declared)
+        causes += _within(cells, numbers, found.within, number_format, declared)
     else:
         for part, rows in ((found.normal, ~small), (found.subnormal, small)):
             if part is not None:
-                causes += _within(cells, wrong & inside & rows, part, number_format, declared)
-    causes += _beyond(cells, wrong & beyond, found, number_format, declared)
+                causes += _within(cells, numbers & rows, part, number_format, declared)
+    causes += _beyond(cells, wrong & ~nan & (beyond | over), found, number_format, declared)
     return causes
 
 
@@ -196,7 +198,10 @@ def _beyond(
     """Overflow to NaN, other policies, and a rounding that decides otherwise what is too large."""
     number = is_number(cells.got, number_format)
     causes: list[tuple[str | None, str, npt.NDArray[np.bool_]]] = []
-    over = rounded_steps(found.normal, declared, cells, number_format) > number_format.largest
+    over = overflows(found.normal, declared, cells, number_format)
+    if found.normal is not None and found.normal.clamp is not None and found.overflow == "saturate":
+        value = _value(found.normal.clamp, number_format)
+        causes.append(("early-saturation", f"saturates at {value:g}", wrong & number))
     if found.overflow is not None and found.overflow != declared.overflow:
         fault = "overflow-to-nan" if declared.overflow == "saturate" else None
         words = OVERFLOW_WORDS[found.overflow]

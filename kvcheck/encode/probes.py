@@ -31,7 +31,7 @@ def probes(number_format: Format) -> Patterns:
     middles, _ = thresholds(number_format, "rne")
     exact = values.astype(np.float32).view(np.uint32).astype(np.int64)
     middle = middles.astype(np.float32).view(np.uint32).astype(np.int64)
-    near = [exact, exact + 1, middle, middle - 1, middle + 1]
+    near = [exact, exact - 1, exact + 1, exact - 0x800, middle, middle - 1, middle + 1]
     # Half an ulp of fp16 is 2^12 fp32 steps, and of bf16 2^15: less than that, and, truncating, less than twice that.
     near += [middle - 0x800, middle + 0x800, middle + 0x1800, middle - 0x4000, middle + 0x4000]
     special = np.array(
