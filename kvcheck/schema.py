@@ -15,6 +15,7 @@ from kvcheck.contract import Contract, Form, LoadContract
 Tensor: TypeAlias = Literal["k", "v"]
 Dtype: TypeAlias = Literal["bf16", "fp16", "fp32", "uint8", "int8", "float8_e4m3fn", "int32", "int64"]
 Execution: TypeAlias = Literal["native", "lowered", "interpreted", "host"]
+Compiled: TypeAlias = Literal["compiled", "failed", "none"]
 Outcome: TypeAlias = Literal[
     "crash",
     "timeout",
@@ -361,6 +362,38 @@ class TargetFacts(msgspec.Struct, frozen=True):
     path: str | None = None
 
 
+class CompileFact(msgspec.Struct, frozen=True):
+    """What became of one kernel of a target, compiled for one arch.
+
+    `failed` is the fault `compile-failure`. `none` means that the target launched no kernel of Triton's, or could not
+    be called where there is no GPU: nothing is known then, and `error` says why.
+    """
+
+    arch: str
+    kernel: str
+    """The kernel's name; empty for `none`, and where the compiler died before it said which."""
+    outcome: Compiled
+    error: str = ""
+    """Why not, in one line: the compiler's own message, as far as it has one."""
+    log: str = ""
+    """All that the compiler said, shortened, where it failed."""
+    target: str = ""
+    """The target directive of the assembly, `sm_89`."""
+    casts: dict[str, int] = {}
+    """Instructions that round to an 8-bit or a 16-bit float, and how often each occurs."""
+    divisions: dict[str, int] = {}
+    """Instructions that divide or take a reciprocal, and how often each occurs."""
+    fp_fusion: bool | None = None
+    """Whether a multiplication and an addition may become one; None where the compiler does not say."""
+    launches: int = 1
+    """How many launches of the cases came to exactly this."""
+
+    @property
+    def fault(self) -> str | None:
+        """The fault's name, or None."""
+        return "compile-failure" if self.outcome == "failed" else None
+
+
 class Report(msgspec.Struct, frozen=True):
     """`report.json`, schema `kvcheck.report/1`. Other tools read it, so fields are added and never removed."""
 
@@ -377,3 +410,5 @@ class Report(msgspec.Struct, frozen=True):
     faults: tuple[str, ...]
     unobservable: tuple[str, ...]
     cases: tuple[CaseResult, ...]
+    compiled: tuple[CompileFact, ...] = ()
+    """What the compiler made of the target's kernels for this arch, found beside the run; empty where not asked."""

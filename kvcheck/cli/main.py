@@ -8,6 +8,7 @@ import typer
 
 import kvcheck
 from kvcheck.cli.cases import cases
+from kvcheck.cli.compile import compile_
 from kvcheck.cli.doctor import doctor
 from kvcheck.cli.encode import encode
 from kvcheck.cli.matrix import matrix
@@ -34,6 +35,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 app.command("matrix")(matrix)
 app.command("encode")(encode)
+app.command("compile")(compile_)
 app.command("cases")(cases)
 app.command("targets")(targets)
 app.command("doctor")(doctor)

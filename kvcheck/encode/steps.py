@@ -111,16 +111,16 @@ def points(number_format: Format) -> npt.NDArray[np.int64]:
     return both
 
 
-def least_normal(number_format: Format) -> np.uint32:
+def least_normal(number_format: Format) -> int:
     """The pattern of the least value that is no subnormal; zero for integers, which have none."""
-    return np.uint32(0) if number_format.integer else np.uint32((128 - number_format.bias) << 23)
+    return 0 if number_format.integer else (128 - number_format.bias) << 23
 
 
-def largest_value(number_format: Format) -> np.uint32:
+def largest_value(number_format: Format) -> int:
     """The pattern of the largest finite value."""
     values, _ = thresholds(number_format, "rtz")
     patterns: Patterns = values.astype(np.float32).view(np.uint32)
-    return np.uint32(int(patterns[number_format.largest - 1]))
+    return int(patterns[number_format.largest - 1])
 
 
 def _edges(number_format: Format) -> npt.NDArray[np.int64]:

@@ -64,7 +64,7 @@ def rounded(magnitude: Doubles, negative: npt.NDArray[np.bool_], number_format: 
         "floor": np.where(negative, up, down),
         "ceil": np.where(negative, down, up),
     }.get(parts.rounding, np.rint(quotient))
-    value = np.ldexp(whole, step)
+    value: Doubles = np.ldexp(whole, step)
     if number_format.integer:
         return value
     least = 2.0 ** (1 - number_format.bias)
@@ -84,7 +84,8 @@ def narrowed(magnitude: Doubles, rounding: str) -> Doubles:
         low = steps & 0xFFFF
         kept = steps >> 16
         kept += (low > 0x8000) | ((low == 0x8000) & (kept & 1 == 1))
-        return (kept << 16).astype(np.uint32).view(np.float32).astype(np.float64)
+        values: Floats = (kept << 16).astype(np.uint32).view(np.float32)
+        return values.astype(np.float64)
     if rounding.startswith("via_fp16"):
         half = magnitude.astype(np.float16)
         if rounding == "via_fp16_rtz":

@@ -159,7 +159,7 @@ def test_roundings_have_their_fault(rounding: str, number_format: Format) -> Non
             {"double-rounding-fp16", "overflow-to-nan", "negative-zero", "lost-carry"},
         ),
     ],
-    ids=lambda each: None,
+    ids=range(12),
 )
 def test_faults_have_their_slugs(parts: Parts, faults: set[str | None]) -> None:
     """By the codes alone, several at a time."""
