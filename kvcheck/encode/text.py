@@ -17,6 +17,9 @@ KIND_WORDS: dict[Kind, str] = {
     "subnormal": "subnormal",
 }
 
+#: Lines of an encoder's own exception that are shown.
+TRACEBACK_LINES = 12
+
 
 def heading(result: EncoderResult) -> str:
     """Which encoder, which dtype, where: `triton-cast fp32, sm_89 lowered`."""
@@ -46,6 +49,7 @@ def verdict(result: EncoderResult) -> str:
 def lines(result: EncoderResult) -> list[str]:
     """One result for a terminal: a line where all is right, more where codes differ."""
     found = [f"{heading(result)}: {verdict(result)}"]
+    found += _traceback(result)
     found += [f"    {_named(each)}" for each in result.faults]
     for difference in result.differences:
         found.append(
@@ -58,6 +62,12 @@ def lines(result: EncoderResult) -> list[str]:
     if result.digests is not None:
         found.append(f"    {result.digests} of 256 digests are the kept ones")
     return found
+
+
+def _traceback(result: EncoderResult) -> list[str]:
+    """The end of an exception's traceback, the last line of which is the verdict's."""
+    every = result.reason.strip().splitlines()
+    return [f"    {line}" for line in every[-TRACEBACK_LINES:]] if len(every) > 1 else []
 
 
 def _count(number: int) -> str:

@@ -145,6 +145,27 @@ def _environment(request: EncodeRequest) -> dict[str, str]:
 
 
 def _answer(request: EncodeRequest, timeout: float, processes: _Processes) -> EncodeAnswer:
+    """Run a request. Where the process of a whole file is lost, each of its encoders gets one of its own."""
+    found = _of_process(request, timeout, processes)
+    if request.target is None or "::" in request.target or not _is_lost(found):
+        return found
+    listed = _of_process(msgspec.structs.replace(request, names_only=True), timeout, processes).names
+    alone = (msgspec.structs.replace(request, target=f"{request.target}::{name}") for name in listed)
+    answers = [_of_process(each, timeout, processes) for each in alone]
+    environment = next((answer.environment for answer in answers if answer.environment), {})
+    return (
+        EncodeAnswer(tuple(result for answer in answers for result in answer.results), environment)
+        if answers
+        else found
+    )
+
+
+def _is_lost(answer: EncodeAnswer) -> bool:
+    """Whether a process died or was killed before it could answer: no result has an encoder's declaration."""
+    return bool(answer.results) and not any(result.declared.format for result in answer.results)
+
+
+def _of_process(request: EncodeRequest, timeout: float, processes: _Processes) -> EncodeAnswer:
     """Start a process for a request and wait for it. One that dies or takes too long is a result of its own."""
     process = subprocess.Popen(  # noqa: S603 - this very program
         [sys.executable, "-m", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -171,7 +192,7 @@ def _answer(request: EncodeRequest, timeout: float, processes: _Processes) -> En
 
 def _lost(request: EncodeRequest, outcome: str, reason: str) -> EncodeAnswer:
     """The results of a process that gave none."""
-    names = request.encoders or (request.target or "",)
+    names = request.encoders or ((request.target or "").rpartition("::")[2],)
     execution = "interpreted" if not request.own else "native" if request.arch == request.own else "lowered"
     lost = tuple(
         EncoderResult(

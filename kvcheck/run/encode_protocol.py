@@ -23,6 +23,8 @@ class EncodeRequest(msgspec.Struct, frozen=True):
     dtypes: tuple[Dtype, ...]
     exhaustive: bool
     """Every fp32 input on the CPU too. On a GPU it is always every one."""
+    names_only: bool = False
+    """Run nothing: say which encoders the target's file declares."""
 
 
 class EncodeAnswer(msgspec.Struct, frozen=True):
@@ -31,3 +33,4 @@ class EncodeAnswer(msgspec.Struct, frozen=True):
     results: tuple[EncoderResult, ...] = ()
     environment: dict[str, str | int | float | bool | None] = {}
     error: str | None = None
+    names: tuple[str, ...] = ()

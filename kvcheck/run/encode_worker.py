@@ -78,6 +78,8 @@ def answer(request: EncodeRequest) -> EncodeAnswer:
     # The interpreter's numpy warns of NaN, which is among the inputs on purpose.
     warnings.filterwarnings("ignore", category=RuntimeWarning, module="triton")
     try:
+        if request.names_only:
+            return EncodeAnswer(names=tuple(one.target.name for one in load_encoders(str(request.target))))
         found = encoders(request)
     except KvcheckError as error:
         return EncodeAnswer(error=str(error))
@@ -147,6 +149,7 @@ def _target(one: LoadedEncoder, request: EncodeRequest, doubt: str | None) -> En
     if not triton:
         execution, arch = ("native", request.own) if request.own else ("host", "")
         if request.own and request.arch != request.own:
+            execution, arch = "lowered", request.arch
             held = ("unsupported", f"no Triton kernel, so there is no lowering for {request.arch}")
     elif doubt is not None:
         held = ("inconclusive", f"Triton's interpreter does not stand for {request.arch} here: {doubt}")

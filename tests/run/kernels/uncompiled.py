@@ -1,5 +1,5 @@
+"""A right kernel for the interpreter that no compiler takes."""  # noqa: INP001 - as a user's folder: no package
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
-"""A right kernel for the interpreter that no compiler takes. Loaded as a file, never imported."""  # noqa: INP001 - as a user writes it
 
 from __future__ import annotations
 
