@@ -14,6 +14,7 @@ import numpy as np
 
 from kvcheck.encode.cells import Cells
 from kvcheck.encode.models import (
+    Carry,
     Codes,
     Flags,
     Flush,
@@ -115,7 +116,7 @@ def _candidates(cells: Cells, number_format: Format, declared: Policy) -> Iterat
     plain = [Within(rounding) for rounding in order]
     yield from plain
     flushes = ("none",) if number_format.integer else FLUSHES
-    carries = (False,) if number_format.integer else (False, True)
+    carries: tuple[Carry, ...] = ("none",) if number_format.integer else ("none", "odd", "all")
     bent = [Within(rounding, carry, flush) for carry, flush, rounding in product(carries, flushes, order)]
     yield from (each for each in bent if each not in plain)
     for each in bent:
@@ -134,6 +135,8 @@ def _limited(base: Within, cells: Cells, number_format: Format) -> Iterator[With
     early = found[(given == number_format.largest) & (found < number_format.largest)]
     if early.size:
         yield replace(base, saturates_from=int(early.min()))
+        first = cells.patterns[(given == number_format.largest) & (found < number_format.largest)] & MAGNITUDE
+        yield replace(base, saturates_at=int(first.min()))
 
 
 def _overflow(

@@ -14,6 +14,7 @@ from kvcheck.formats.spec import Format
 Codes: TypeAlias = npt.NDArray[np.uint8]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Flush: TypeAlias = Literal["none", "inputs", "results"]
+Carry: TypeAlias = Literal["none", "odd", "all"]
 Overflow: TypeAlias = Literal["saturate", "nan", "infinity_to_nan"]
 Nan: TypeAlias = Literal["canonical", "keep_sign", "largest", "signed_largest", "zero"]
 NegativeZero: TypeAlias = Literal["keep", "drop", "drop_zero", "drop_underflow"]
@@ -25,14 +26,17 @@ class Within:
 
     #: Which step is taken
     rounding: Rounding = "rne"
-    #: Whether rounding up to a power of two forgets to raise the exponent
-    lost_carry: bool = False
+    #: When rounding up to a power of two forgets to raise the exponent: never, always, or where its field is odd, as
+    #: an encoder does that puts exponent and mantissa together by a bitwise or
+    lost_carry: Carry = "none"
     #: Whether subnormals become zero: by the input, or by what it rounds to
     flush: Flush = "none"
     #: No step beyond this one is given; None for none
     clamp: int | None = None
     #: From this step on, the largest is given; None for none
     saturates_from: int | None = None
+    #: From the input of this magnitude pattern on, the largest is given; None for none
+    saturates_at: int | None = None
 
     def steps(self, patterns: Patterns, number_format: Format) -> Steps:
         """The steps of fp32 patterns."""
@@ -41,22 +45,25 @@ class Within:
             found = np.minimum(found, self.clamp)
         if self.saturates_from is not None:
             found = np.where(found >= self.saturates_from, number_format.largest, found)
+        if self.saturates_at is not None:
+            found = np.where((patterns & MAGNITUDE) >= self.saturates_at, number_format.largest, found)
         return found
 
     def rounded(self, patterns: Patterns, number_format: Format) -> Steps:
         """The steps before any limit; beyond the largest is what overflows."""
         found = carried = steps(patterns, number_format, self.rounding)
-        if self.lost_carry:
+        if self.lost_carry != "none":
             carried = np.where(self.carries(patterns, number_format), found - (1 << number_format.mantissa_bits), found)
         return np.where(self.flushes(patterns, number_format, found), 0, carried)
 
     def carries(self, patterns: Patterns, number_format: Format) -> Flags:
-        """Where rounding up raises the exponent."""
+        """Where rounding up should raise the exponent, and does not."""
         found = steps(patterns, number_format, self.rounding)
         # Of two steps the first is another conversion's, and sound.
         low = steps(narrowed(patterns, self.rounding), number_format, "rtz")
         whole = found & ((1 << number_format.mantissa_bits) - 1) == 0
-        return np.asarray((found > low) & whole)
+        lost = low >> number_format.mantissa_bits & 1 == 1 if self.lost_carry == "odd" else np.ones_like(whole)
+        return np.asarray((found > low) & whole & lost)
 
     def flushes(self, patterns: Patterns, number_format: Format, found: Steps) -> Flags:
         """Where a subnormal becomes zero."""

@@ -91,13 +91,13 @@ def behaviour(found: Found) -> str:
 def within_words(within: Within) -> str:
     """How magnitudes are rounded and limited."""
     words = [f"rounds {ROUNDING_WORDS[within.rounding]}"]
-    if within.lost_carry:
-        words.append("loses carries into the exponent")
+    if within.lost_carry != "none":
+        words.append("loses carries into the exponent" + " where its field is odd" * (within.lost_carry == "odd"))
     if within.flush != "none":
         words.append(f"makes subnormal {within.flush} zero")
     if within.clamp is not None:
         words.append("saturates below the largest value")
-    if within.saturates_from is not None:
+    if within.saturates_from is not None or within.saturates_at is not None:
         words.append("takes values too early for too large")
     return ", ".join(words)
 
@@ -152,7 +152,7 @@ def _causes(
         causes.append((None, f"policy: {NAN_WORDS[found.nan]} (nan={found.nan!r})", wrong & nan))
     if found.negative_zero is not None:
         zeros = inside & is_zero(cells.got, number_format) & is_zero(want, number_format)
-        causes.append(("negative-zero", ZERO_WORDS[found.negative_zero], wrong & zeros))
+        causes.append(("negative-zero", ZERO_WORDS[found.negative_zero], wrong & zeros & is_negative(patterns)))
     small = is_subnormal(patterns, number_format)
     over = overflows(found.normal, declared, cells, number_format)
     numbers = wrong & ~nan & ~over & (inside | (found.overflow is not None))
@@ -181,10 +181,15 @@ def _within(
         value = _value(within.saturates_from, number_format)
         rows = wrong & (free >= within.saturates_from)
         causes.append(("early-saturation", f"values from {value:g} on become the largest", rows))
+    if within.saturates_at is not None:
+        at = np.uint32(within.saturates_at).view(np.float32)
+        rows = wrong & ((patterns & MAGNITUDE) >= within.saturates_at)
+        causes.append(("early-saturation", f"inputs from {at:g} on become the largest value", rows))
     flushed = within.flushes(patterns, number_format, plain) & (plain > 0)
     causes.append(("subnormal-flush", f"subnormal {within.flush} become zero", wrong & flushed))
-    if within.lost_carry:
+    if within.lost_carry != "none":
         words = "the carry of a mantissa that rounds up to the next power of two is lost"
+        words += ", where the exponent field is odd" * (within.lost_carry == "odd")
         causes.append(("lost-carry", words, wrong & within.carries(patterns, number_format)))
     if within.rounding != declared.rounding:
         words = f"rounds {ROUNDING_WORDS[within.rounding]}"

@@ -27,9 +27,10 @@ class Parts:
     nan: str = "canonical"
     negative_zero: str = "keep"
     flush: str = "none"
-    lost_carry: bool = False
+    lost_carry: str = "none"
     clamp: float | None = None
     saturates_from: float | None = None
+    saturates_at: float | None = None
 
 
 def encode(x: Floats, number_format: Format, parts: Parts) -> Codes:
@@ -43,6 +44,9 @@ def encode(x: Floats, number_format: Format, parts: Parts) -> Codes:
         value, over = np.minimum(value, parts.clamp), np.zeros_like(over)
     if parts.saturates_from is not None:
         value = np.where(value >= parts.saturates_from, positive[-1], value)
+    if parts.saturates_at is not None:
+        early = np.abs(x) >= np.float32(parts.saturates_at)
+        value, over = np.where(early, positive[-1], value), np.zeros_like(over)
     index = np.searchsorted(positive, np.minimum(value, positive[-1]))
     codes = with_sign(index, negative, number_format)
     codes = np.where(over, beyond(x, negative, number_format, parts), codes)
@@ -68,10 +72,12 @@ def rounded(magnitude: Doubles, negative: npt.NDArray[np.bool_], number_format: 
     if number_format.integer:
         return value
     least = 2.0 ** (1 - number_format.bias)
-    if parts.lost_carry:
+    if parts.lost_carry != "none":
+        field = np.maximum(exponent + number_format.bias, 0) * (exact >= least)
+        lost = (field % 2 == 1) | (parts.lost_carry == "all")
         carried = (np.frexp(value)[1] > np.frexp(exact)[1]) & (exact >= least) & np.isfinite(exact)
-        value = np.where(carried, value / 2, value)
-        value = np.where((exact < least) & (value == least), 0, value)
+        value = np.where(carried & lost, value / 2, value)
+        value = np.where((exact < least) & (value == least) & lost, 0, value)
     if parts.flush == "inputs":
         return np.where(magnitude < least, 0, value)
     return np.where(value < least, 0, value) if parts.flush == "results" else value

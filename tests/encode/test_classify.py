@@ -58,6 +58,7 @@ def parts_of(found: Found, number_format: Format) -> Parts:
         within.rounding, found.overflow, found.nan, found.negative_zero, within.flush, within.lost_carry,
         None if within.clamp is None else float(values[within.clamp]),
         None if within.saturates_from is None else float(values[within.saturates_from]),
+        None if within.saturates_at is None else float(np.uint32(within.saturates_at).view(np.float32)),
     )  # fmt: skip
 
 
@@ -120,11 +121,11 @@ def test_every_rounding_and_policy_is_told(number_format: Format) -> None:
 def test_every_bent_rounding_is_told(number_format: Format) -> None:
     """Roundings with carries lost, subnormals flushed and numbers too early too large."""
     largest = float(positive(number_format)[-1])
-    limits = ((None, None), (largest / 2, None), (None, largest / 4))
-    for rounding, carry, flush, (clamp, early) in product(
-        ROUNDINGS, (False, True), ("none", "inputs", "results"), limits
+    limits = ((None, None, None), (largest / 2, None, None), (None, largest / 4, None), (None, None, largest / 4))
+    for rounding, carry, flush, limit in product(
+        ROUNDINGS, ("none", "odd", "all"), ("none", "inputs", "results"), limits
     ):
-        check(Parts(rounding, "saturate", "canonical", "keep", flush, carry, clamp, early), number_format)
+        check(Parts(rounding, "saturate", "canonical", "keep", flush, carry, *limit), number_format)
 
 
 @pytest.mark.parametrize("number_format", FORMATS.values(), ids=lambda each: each.name)
@@ -150,16 +151,18 @@ def test_roundings_have_their_fault(rounding: str, number_format: Format) -> Non
         (Parts(nan="keep_sign"), {None}),
         (Parts(negative_zero="drop"), {"negative-zero"}),
         (Parts(flush="inputs"), {"subnormal-flush"}),
-        (Parts(lost_carry=True), {"lost-carry"}),
+        (Parts(lost_carry="all"), {"lost-carry"}),
+        (Parts("half_away", lost_carry="odd"), {"lost-carry", "rounding-mode"}),
         (Parts(clamp=240.0), {"early-saturation"}),
         (Parts(saturates_from=256.0), {"early-saturation"}),
+        (Parts("half_away", saturates_at=256.0), {"early-saturation", "rounding-mode"}),
         (Parts("half_away", nan="zero", flush="inputs"), {"rounding-mode", "nan-laundered", "subnormal-flush"}),
         (
-            Parts("via_fp16_rtz", "nan", negative_zero="drop", lost_carry=True),
+            Parts("via_fp16_rtz", "nan", negative_zero="drop", lost_carry="all"),
             {"double-rounding-fp16", "overflow-to-nan", "negative-zero", "lost-carry"},
         ),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_faults_have_their_slugs(parts: Parts, faults: set[str | None]) -> None:
     """By the codes alone, several at a time."""
