@@ -1,7 +1,8 @@
-"""The frozen data that passes between stages: Case, Placement, Emission, Verdict, Diagnosis, CaseResult.
+"""The frozen data that passes between stages: Case → Placement → Emission → Verdict → Diagnosis → CaseResult → Report.
 
 A stage reads these and writes these, and imports no other stage. Offsets are in bytes, strides in elements of the
-tensor's own dtype, unless a name says otherwise.
+tensor's own dtype, unless a name says otherwise. `slot` is a row of the cache, `token` a row of K and V. What a
+report holds only grows: a new field has a default, so that older reports still read.
 """
 
 from __future__ import annotations
@@ -213,6 +214,46 @@ class FirstWrong(msgspec.Struct, frozen=True):
     want: int
     x: float | None
     scale: float | None
+    launch: int = 1
+
+
+class FirstScale(msgspec.Struct, frozen=True):
+    """The first wrong scale, in (tensor, token, head, block) order.
+
+    `head` is None where one scale serves all heads of a token, `block` where one serves a whole row. `got` and `want`
+    are None where they are not finite; `ulps` is their distance in numbers of fp32.
+    """
+
+    tensor: Tensor
+    token: int
+    head: int | None
+    block: int | None
+    slot: int
+    got: float | None
+    want: float | None
+    ulps: int
+    launch: int = 1
+
+
+class FirstByte(msgspec.Struct, frozen=True):
+    """The first byte that a channel condemns: where it lies, what stands there, and what should.
+
+    `tensor` is a tensor's name in the placement, or that of the owner of a guard or gap; then `outside` is true and
+    `offset` counts from the tensor's first byte. `index` is the element `(slot or token, head, dim)` where it lies in
+    one; `byte` is which byte of that element. `want` is None where no one byte is due.
+    """
+
+    tensor: str
+    got: int
+    want: int | None = None
+    token: int | None = None
+    head: int | None = None
+    dim: int | None = None
+    slot: int | None = None
+    byte: int = 0
+    outside: bool = False
+    offset: int = 0
+    launch: int = 1
 
 
 class CodesVerdict(msgspec.Struct, frozen=True):
@@ -226,6 +267,8 @@ class CodesVerdict(msgspec.Struct, frozen=True):
     k_wrong: int = 0
     v_wrong: int = 0
     first: FirstWrong | None = None
+    k_compared: int = 0
+    v_compared: int = 0
 
 
 class ScalesVerdict(msgspec.Struct, frozen=True):
@@ -236,6 +279,9 @@ class ScalesVerdict(msgspec.Struct, frozen=True):
     legal: int = 0
     wrong_any_launch: int = 0
     max_ulp: int = 0
+    k_wrong: int = 0
+    v_wrong: int = 0
+    first: FirstScale | None = None
 
 
 class WritesVerdict(msgspec.Struct, frozen=True):
@@ -243,6 +289,13 @@ class WritesVerdict(msgspec.Struct, frozen=True):
 
     lost: int = 0
     stray: int = 0
+    k_lost: int = 0
+    v_lost: int = 0
+    k_stray: int = 0
+    v_stray: int = 0
+    """Stray bytes in K's and in V's cache, scales or guards; others lie in memory of both or of neither."""
+    first_lost: FirstByte | None = None
+    first_stray: FirstByte | None = None
 
 
 class IndependenceVerdict(msgspec.Struct, frozen=True):
@@ -250,6 +303,10 @@ class IndependenceVerdict(msgspec.Struct, frozen=True):
 
     differs: int | None = None
     reason: str = ""
+    k_differs: int = 0
+    v_differs: int = 0
+    first: FirstByte | None = None
+    """Its `want` is what launch 1 stored there, its `got` what another launch did."""
 
 
 class DeterminismVerdict(msgspec.Struct, frozen=True):
@@ -258,6 +315,10 @@ class DeterminismVerdict(msgspec.Struct, frozen=True):
     launches: int = 0
     positions_drift: int = 0
     values_drift: int = 0
+    k_drift: int = 0
+    v_drift: int = 0
+    first: FirstByte | None = None
+    """Its `want` is what launch 1 stored there, its `got` what its repetition did."""
 
 
 class InputsVerdict(msgspec.Struct, frozen=True):
@@ -265,6 +326,8 @@ class InputsVerdict(msgspec.Struct, frozen=True):
 
     changed: int = 0
     tensors: tuple[str, ...] = ()
+    first: FirstByte | None = None
+    """Its `want` is what the tensor held before the launch."""
 
 
 class ProcessVerdict(msgspec.Struct, frozen=True):
@@ -412,3 +475,5 @@ class Report(msgspec.Struct, frozen=True):
     cases: tuple[CaseResult, ...]
     compiled: tuple[CompileFact, ...] = ()
     """What the compiler made of the target's kernels for this arch, found beside the run; empty where not asked."""
+    missing_shards: tuple[str, ...] = ()
+    """Of merged shards: those that were not there, as `2/3`. How many cases they hold is not known."""

@@ -9,9 +9,12 @@ import typer
 import kvcheck
 from kvcheck.cli.cases import cases
 from kvcheck.cli.compile import compile_
+from kvcheck.cli.compare import compare
 from kvcheck.cli.doctor import doctor
 from kvcheck.cli.encode import encode
 from kvcheck.cli.matrix import matrix
+from kvcheck.cli.merge import merge
+from kvcheck.cli.report import report
 from kvcheck.cli.targets import targets
 from kvcheck.errors import KvcheckError
 from kvcheck.report.exit_codes import INTERRUPTED, USAGE
@@ -39,6 +42,9 @@ app.command("compile")(compile_)
 app.command("cases")(cases)
 app.command("targets")(targets)
 app.command("doctor")(doctor)
+app.command("report")(report)
+app.command("compare")(compare)
+app.command("merge")(merge)
 
 
 def main() -> None:

@@ -9,21 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from kvcheck.addresses import byte_offsets, element_offsets, row_offsets
-from kvcheck.contract import Contract, Given, LoadContract
+from kvcheck.contract import Contract, LoadContract
 from kvcheck.draw import dtypes
 from kvcheck.draw.counter import words
-from kvcheck.draw.inputs import Floats, Inputs, Slots, addressed, amax, logical
+from kvcheck.draw.inputs import Inputs, Slots, addressed, logical
 from kvcheck.draw.load import row_codes, row_scales
-from kvcheck.draw.poison import SourceDtype, can_be_seen, level, ordinary, poison, stands_out, with_nan
+from kvcheck.draw.poison import SourceDtype, ordinary, poison, with_nan
 from kvcheck.draw.prefill import Bytes, prefill, prefill_at
 from kvcheck.draw.slots import unaddressed
 from kvcheck.draw.tables import NAMES, spare_pages, tables
-from kvcheck.formats.decode import decode
-from kvcheck.formats.spec import find_format
+from kvcheck.draw.visibility import ordinary_top, poison_level
 from kvcheck.schema import ITEMSIZE, Case, Dtype, Placed, Placement, Poison, Prefill, Region, Tensor
-
-#: Codes above zero from which on random poison has many different codes.
-STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -107,66 +103,6 @@ def _scatter_rows(arrays: tuple[Bytes, ...], tensor: Placed, ids: Slots, rows: n
     arrays[tensor.allocation][byte_offsets(row_offsets(tensor, ids[kept]), item)] = raw
 
 
-def independence_reason(case: Case, contract: Contract | LoadContract, inputs: Inputs) -> str:
-    """Why poison could not be seen in this case, or an empty string."""
-    if isinstance(contract, LoadContract):
-        return ""  # what must not be read there is prefill, which differs in every byte
-    for name, floats, ceiling in _sources(contract, inputs):
-        if not floats.size:
-            continue
-        if not can_be_seen(amax(floats), case.dtype, ceiling):
-            return f"no {case.dtype} value is larger than {name.upper()}'s amax, so no poison would show"
-        if ceiling is not None and not stands_out(amax(floats), case.dtype, ceiling, _floor(contract, ceiling)):
-            return (
-                f"{name.upper()}'s scale turns every {case.dtype} value into codes near zero, so no poison would show"
-            )
-    return ""
-
-
-def _floor(contract: Contract, ceiling: float) -> float:
-    """The source value whose code lies a few steps above zero, where `ceiling` has the greatest code."""
-    few = float(decode(np.array([STEPS], np.uint8), contract.format)[0])
-    return ceiling * (few / _greatest_code_value(contract))
-
-
-def _sources(contract: Contract | LoadContract, inputs: Inputs) -> list[tuple[str, Floats, float | None]]:
-    return [
-        ("k", inputs.k_float, _ceiling(contract, inputs.k_scale)),
-        ("v", inputs.v_float, _ceiling(contract, inputs.v_scale)),
-    ]
-
-
-def _ceiling(contract: Contract | LoadContract, scale: Floats | None) -> float | None:
-    """The largest source value that a given scale does not saturate, or None where the scale is computed."""
-    if not isinstance(contract, Contract):
-        return None
-    top = _greatest_code_value(contract)
-    if contract.scale is None:
-        return top
-    if not isinstance(contract.scale, Given) or scale is None:
-        return None
-    least = float(scale.min())
-    return top / float(scale.max()) if contract.scale.direction == "multiplier" else top * least
-
-
-def _greatest_code_value(contract: Contract) -> float:
-    found = find_format(contract.format)
-    return float(decode(np.array([found.largest], np.uint8), found)[0])
-
-
-def _owner_level(scene: _Scene, owner: str, letter: Poison | None) -> float:
-    """The poison's level near an owner (`k`, `v`, or `kv` for memory they share), or its amax for letter None."""
-    chosen = [source for source in _sources(scene.contract, scene.inputs) if source[0] in owner]
-    top = max(amax(floats) for _, floats, _ in chosen)
-    if letter is None:
-        return top if top > 0 else 1.0
-    ceilings = [ceiling for _, _, ceiling in chosen if ceiling is not None]
-    if not ceilings or isinstance(scene.contract, LoadContract):
-        return level(top, scene.case.dtype, letter, None)
-    floor = _floor(scene.contract, max(ceilings))
-    return level(top, scene.case.dtype, letter, min(ceilings), floor)
-
-
 def _fill(scene: _Scene, index: int, region: Region) -> Bytes:
     """The bytes of one region, the `index`-th of its placement."""
     size, seed = region.stop - region.start, scene.case.seed
@@ -179,12 +115,13 @@ def _fill(scene: _Scene, index: int, region: Region) -> Bytes:
         return _bytes_of(_slot_ids(scene, index, count, region), size)
     dtype = cast("SourceDtype", region.dtype)
     if region.fill == "poison":
-        top = _owner_level(scene, region.owner, scene.poison)
+        top = poison_level(scene.case, scene.contract, scene.inputs, region.owner, scene.poison)
         values = poison((scene.poison, index, seed), count, top, dtype)
         if scene.case.poison == "nan":
             values = with_nan((scene.poison, index, seed), values, dtype)
         return _bytes_of(values, size)
-    return _bytes_of(ordinary((index, seed), count, _owner_level(scene, region.owner, None), dtype), size)
+    top = ordinary_top(scene.inputs, region.owner)
+    return _bytes_of(ordinary((index, seed), count, top, dtype), size)
 
 
 def _slot_ids(scene: _Scene, index: int, count: int, region: Region) -> npt.NDArray[np.signedinteger]:

@@ -81,7 +81,9 @@ def codes_verdict(launches: Sequence[Sequence[JudgedCodes]], rows: Rows) -> Code
         wrong_any_launch=sum(int(wrong.sum()) for wrong in wrong_anywhere(launches)),
         k_wrong=int(k.wrong.sum()),
         v_wrong=int(v.wrong.sum()),
-        first=next((first for launch in launches for side in launch if (first := _first(side, rows))), None),
+        first=_first(launches, rows),
+        k_compared=int(k.compared.sum()),
+        v_compared=int(v.compared.sum()),
     )
 
 
@@ -115,11 +117,17 @@ def _within(contract: Contract, got: Bytes, x: Floats, scale: Floats) -> Mask:
     return np.asarray((got == low[:, 0, 0]) | (got == high[:, 0, 0]))
 
 
-def _first(codes: JudgedCodes, rows: Rows) -> FirstWrong | None:
-    wrong = np.argwhere(codes.wrong)
-    if not len(wrong):
-        return None
-    row, head, dim = (int(index) for index in wrong[0])
+def _first(launches: Sequence[Sequence[JudgedCodes]], rows: Rows) -> FirstWrong | None:
+    """The first wrong code of the first launch that has one."""
+    for number, sides in enumerate(launches, 1):
+        for side in sides:
+            if side.wrong.any():
+                return _first_of(side, rows, number)
+    return None
+
+
+def _first_of(codes: JudgedCodes, rows: Rows, launch: int) -> FirstWrong:
+    row, head, dim = (int(index) for index in np.argwhere(codes.wrong)[0])
     x, scale = float(codes.expected.x[row, head, dim]), float(codes.scale[row, head, dim])
     return FirstWrong(
         tensor=codes.side.tensor,
@@ -131,4 +139,5 @@ def _first(codes: JudgedCodes, rows: Rows) -> FirstWrong | None:
         want=int(codes.judged.want[row, head, dim]),
         x=x if isfinite(x) else None,
         scale=scale if isfinite(scale) else None,
+        launch=launch,
     )

@@ -6,22 +6,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kvcheck.judge.first import Part, first_stored, split
 from kvcheck.judge.subject import Bytes, Mask
 from kvcheck.schema import DeterminismVerdict
 
 
-def determinism_verdict(stored: Sequence[Bytes], wrong: Sequence[Mask], comparable: Mask) -> DeterminismVerdict:
-    """How the bytes of each launch, `stored`, and its `wrong` ones moved; slots that tokens share are left out.
+def determinism_verdict(
+    stored: Sequence[Bytes], wrong: Sequence[Mask], comparable: Mask, parts: Sequence[Part]
+) -> DeterminismVerdict:
+    """How the bytes of each launch, `stored` of `parts`, and its `wrong` ones moved; shared slots are left out.
 
     Both figures describe wrong bytes too ("positions stay, values drift"), which no other channel does. Bytes that
     another channel condemned cannot make the outcome worse: a wrong byte is a mismatch already.
     """
     anywhere, everywhere = np.logical_or.reduce(wrong), np.logical_and.reduce(wrong)
-    drift = stored[0] != stored[3] if len(stored) == 4 else np.zeros_like(comparable)
+    repeated = len(stored) == 4
+    drift = comparable & (stored[0] != stored[3]) if repeated else np.zeros_like(comparable)
+    k, v = split(parts, drift)
     return DeterminismVerdict(
         launches=len(stored),
         positions_drift=int((anywhere & ~everywhere & comparable).sum()),
-        values_drift=int((drift & comparable).sum()),
+        values_drift=k + v,
+        k_drift=k,
+        v_drift=v,
+        first=first_stored(parts, drift, stored[3], stored[0], 4) if repeated else None,
     )
 
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from kvcheck.contract import Computed, LoadContract
 from kvcheck.draw.image import case_inputs
-from kvcheck.judge import codes, determinism, duplicates, independence, inputs, scales, stored, writes
+from kvcheck.emission import STORED
+from kvcheck.judge import codes, determinism, duplicates, independence, scales, stored, writes
+from kvcheck.judge.changes import changes
 from kvcheck.judge.digest import digest
 from kvcheck.judge.emitted import Emitted, emitted, problem
 from kvcheck.judge.expected import Expected, expected
@@ -49,16 +51,17 @@ def judge(emission: Emission) -> Verdict:
     malformed = problem(emission, case.rows)
     if malformed:
         return Verdict("inconclusive", malformed, digest=signed)
-    return _verdict(case, emission.launches, msgspec.structs.replace(Verdict("pass", ""), digest=signed))
+    return _verdict(case, emission, msgspec.structs.replace(Verdict("pass", ""), digest=signed))
 
 
-def _verdict(case: Subject, made: Sequence[Launch], blank: Verdict) -> Verdict:
-    launches = [launch for launch in made if launch.redrawn is None]
+def _verdict(case: Subject, emission: Emission, blank: Verdict) -> Verdict:
+    launches = [launch for launch in emission.launches if launch.redrawn is None]
     found = [tuple(emitted(launch, side, case) for side in case.sides) for launch in launches]
     lost = [writes.lost(case, side, [both[index] for both in found]) for index, side in enumerate(case.sides)]
     judged = [_judged_launch(case, both, lost) for both in found]
-    unchanged, stray = inputs.split(case.placement, writes.changed(made))
+    changed = changes(emission, STORED)
 
+    parts = stored.stored_parts(case, judged[0].found)
     values = [stored.stored_bytes(launch.found) for launch in judged]
     wrong = [stored.wrong_bytes(launch.codes, launch.scales, lost) for launch in judged]
     comparable = stored.comparable(case, judged[0].found)
@@ -70,11 +73,13 @@ def _verdict(case: Subject, made: Sequence[Launch], blank: Verdict) -> Verdict:
     verdict = msgspec.structs.replace(
         blank,
         codes=codes.codes_verdict([launch.codes for launch in judged], case.rows),
-        scales=scales.scales_verdict([launch.scales for launch in judged]),
-        writes=writes.writes_verdict(lost, stray),
-        independence=independence.independence_verdict(case.placement, values, innocent, _crossed(case, made)),
-        determinism=determinism.determinism_verdict(values, wrong, comparable & ~open_bytes),
-        inputs=unchanged,
+        scales=scales.scales_verdict([launch.scales for launch in judged], case.rows),
+        writes=writes.writes_verdict(lost, parts, values[0], stored.right_bytes(case, first.right), changed),
+        independence=independence.independence_verdict(
+            case.placement, values, innocent, parts, _crossed(case, emission.launches)
+        ),
+        determinism=determinism.determinism_verdict(values, wrong, comparable & ~open_bytes, parts),
+        inputs=changed.inputs,
         tolerance=ToleranceVerdict(k, v),
     )
     missing = determinism.repeat_is_missing(values, comparable & ~open_bytes)
@@ -85,11 +90,11 @@ def _verdict(case: Subject, made: Sequence[Launch], blank: Verdict) -> Verdict:
 def _crossed(case: Subject, made: Sequence[Launch]) -> list[independence.Crossed]:
     """The launches in which one tensor held other values, and which bytes are its sibling's."""
     crossed = []
-    for launch in made:
+    for number, launch in enumerate(made, 1):
         if launch.redrawn is not None:
             found = tuple(emitted(launch, side, case) for side in case.sides)
             sibling = stored.of_other_side(case, found, launch.redrawn)
-            crossed.append(independence.Crossed(stored.stored_bytes(found), sibling))
+            crossed.append(independence.Crossed(number, stored.stored_bytes(found), sibling))
     return crossed
 
 
@@ -100,7 +105,7 @@ def _judged_launch(case: Subject, found: tuple[Emitted, ...], lost: Sequence[wri
         verdict = None
         rule = case.contract.scale
         if isinstance(rule, Computed) and emission.scale is not None and missing.elements is not None:
-            verdict = scales.judge_scales(rule, due, emission.scale, missing.elements)
+            verdict = scales.judge_scales(side.tensor, rule, due, emission.scale, missing.elements)
             judged_scales.append(verdict)
         right.append(due)
         judged_codes.append(codes.judge_codes(side, due, emission, verdict, missing.codes))

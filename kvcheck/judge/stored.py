@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kvcheck.emission import scale_bytes
 from kvcheck.judge.codes import JudgedCodes
 from kvcheck.judge.emitted import Emitted
+from kvcheck.judge.expected import Expected
+from kvcheck.judge.first import Part
 from kvcheck.judge.scales import JudgedScales
 from kvcheck.judge.subject import Bytes, Mask, Subject
 from kvcheck.judge.writes import Lost
@@ -17,6 +20,28 @@ from kvcheck.schema import Tensor
 def stored_bytes(sides: Sequence[Emitted]) -> Bytes:
     """The judged rows of K and V: codes, then scales, uint8 `[bytes]`."""
     parts = [part for side in sides for part in (side.codes, side.scale_bytes) if part is not None]
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def stored_parts(subject: Subject, sides: Sequence[Emitted]) -> list[Part]:
+    """Whose bytes `stored_bytes` are, one part a tensor."""
+    rows = subject.rows
+    tokens, slots = rows.tokens[rows.judged], rows.slots[rows.judged]
+    parts = []
+    for side, found in zip(subject.sides, sides, strict=True):
+        parts.append(Part(f"{side.tensor}_codes", (*found.codes.shape, 1), tokens, slots))
+        if found.scale_bytes is not None:
+            parts.append(Part(f"{side.tensor}_scales", found.scale_bytes.shape, tokens, slots))
+    return parts
+
+
+def right_bytes(subject: Subject, right: Sequence[Expected]) -> Bytes:
+    """The bytes that are due, under the right scales, laid out as `stored_bytes`."""
+    parts = []
+    for side, due in zip(subject.sides, right, strict=True):
+        parts.append(due.codes)
+        if side.scales is not None:
+            parts.append(scale_bytes(due.scale, side.scales))
     return np.concatenate([part.ravel() for part in parts])
 
 

@@ -6,6 +6,7 @@ Everything here follows from the case and the contract alone, so it is computed 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,15 @@ class Rows:
 
     def sharing(self, row: int) -> Indices:
         """The positions in `tokens` of all tokens whose slot is that of judged row `row`."""
-        return np.flatnonzero(self.slots == self.slots[self.judged[row]])
+        order, ids = self._by_slot
+        slot = self.slots[self.judged[row]]
+        return order[np.searchsorted(ids, slot) : np.searchsorted(ids, slot, side="right")]
+
+    @cached_property
+    def _by_slot(self) -> tuple[Indices, Indices]:
+        """The positions in `tokens` in the order of their slots, and these slots."""
+        order = np.argsort(self.slots, kind="stable").astype(np.int64)
+        return order, self.slots[order]
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,12 @@ import numpy as np
 
 from kvcheck.addresses import Offsets, byte_offsets, row_offsets
 from kvcheck.draw.image import prefill_rows
+from kvcheck.emission import PREFILLS
+from kvcheck.judge.changes import Changes
 from kvcheck.judge.emitted import Emitted
-from kvcheck.judge.subject import Bytes, Indices, Mask, Side, Subject
-from kvcheck.schema import ITEMSIZE, Launch, Placed, Prefill, WritesVerdict
-
-#: Positions of different allocations never meet: no allocation has so many bytes.
-_ALLOCATION = 1 << 44
-
-
-#: The prefills of the first three launches.
-PREFILLS: tuple[Prefill, ...] = ("A", "B", "C")
+from kvcheck.judge.first import Part, first_stored
+from kvcheck.judge.subject import Bytes, Mask, Side, Subject
+from kvcheck.schema import ITEMSIZE, Placed, WritesVerdict
 
 
 @dataclass(frozen=True)
@@ -56,24 +52,27 @@ def lost(subject: Subject, side: Side, launches: Sequence[Emitted]) -> Lost:
     return Lost(codes, _never_stored(subject, side.scales, offsets, raw))
 
 
-def changed(launches: Sequence[Launch]) -> Indices:
-    """The distinct positions of all changes of all launches, as one number each (see `position`)."""
-    runs = [
-        position(change.allocation, change.offset + np.arange(len(change.data), dtype=np.int64))
-        for launch in launches
-        for change in launch.changes
-    ]
-    return np.unique(np.concatenate(runs)) if runs else np.zeros(0, np.int64)
+def writes_verdict(
+    lost_bytes: Sequence[Lost], parts: Sequence[Part], stored: Bytes, right: Bytes, changed: Changes
+) -> WritesVerdict:
+    """The channel's figures: `lost_bytes` of K and V, and the bytes that are nobody's to change.
 
-
-def position(allocation: int, offsets: Offsets) -> Indices:
-    """Bytes at `offsets` of an allocation as numbers that no other allocation's bytes have."""
-    return np.asarray(offsets + np.int64(allocation * _ALLOCATION), np.int64)
-
-
-def writes_verdict(lost_bytes: Sequence[Lost], stray: int) -> WritesVerdict:
-    """The channel's figures: `lost_bytes` of K and V, and the count of positions that are nobody's to change."""
-    return WritesVerdict(lost=sum(side.count for side in lost_bytes), stray=stray)
+    `stored` `[bytes]` are launch 1's, `right` those that were due; both cover `parts`.
+    """
+    mask = np.concatenate(
+        [part.ravel() for side in lost_bytes for part in (side.codes, side.scales) if part is not None]
+    )
+    k, v = (side.count for side in lost_bytes)
+    return WritesVerdict(
+        lost=k + v,
+        stray=changed.stray,
+        k_lost=k,
+        v_lost=v,
+        k_stray=changed.k_stray,
+        v_stray=changed.v_stray,
+        first_lost=first_stored(parts, mask, stored, right, 1),
+        first_stray=changed.first_stray,
+    )
 
 
 def _never_stored(subject: Subject, placed: Placed, offsets: Offsets, found: Sequence[Bytes]) -> Mask:

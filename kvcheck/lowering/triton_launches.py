@@ -1,7 +1,8 @@
 """Seeing what Triton's launches receive. The only place that touches how Triton starts a kernel.
 
 `JITFunction.run` and `InterpretedFunction.run` are private. They were seen to be what every launch passes through on
-triton 3.6.0, 3.7.1 and 3.9.0; where a version has other names, `watch` says so by returning False and records nothing.
+triton 3.6.0, 3.7.1 and 3.9.0; where a version has other names nothing is recorded, and every launch then counts as
+having received the tensors that the target was handed.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ class Listener(Protocol):
 
 @dataclass
 class Watch:
-    """Whether launches are seen, and whether one is under way (the interpreter copies storages during it)."""
+    """The launches seen, and whether one is under way (the interpreter copies storages during it)."""
 
-    works: bool = False
     inside: int = 0
     kernels: list[str] = field(default_factory=list)
 
@@ -41,7 +41,6 @@ def watch(listener: Listener) -> Iterator[Watch]:
         if callable(original):
             originals.append((kind, original))
             setattr(kind, "run", _wrapped(original, listener, state))  # noqa: B010 - a class picked at run time
-    state.works = bool(originals)
     try:
         yield state
     finally:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kvcheck.contract import Accepts, Contract, Form, LoadContract
-from kvcheck.draw.image import independence_reason
 from kvcheck.draw.inputs import logical
 from kvcheck.draw.slots import slot_count
+from kvcheck.draw.visibility import independence_reason
 from kvcheck.memory.blocks import blocks_of
 from kvcheck.memory.forms import Unplaceable, pages_of
 from kvcheck.memory.layouts import layout

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from kvcheck.report import axes
+from kvcheck.report.firsts import first_byte, first_code, first_scale
 from kvcheck.report.plain import number, one_line
-from kvcheck.schema import CaseResult, CodesVerdict, FirstWrong
+from kvcheck.report.traces import raised
+from kvcheck.schema import CaseResult, CodesVerdict
 
 
 def failed_channels(case: CaseResult) -> tuple[str, ...]:
@@ -40,21 +42,6 @@ def findings(case: CaseResult) -> str:
     return "; ".join(say[name](case) for name in (*first, *(name for name in failed if name != "process")))
 
 
-def first_wrong(first: FirstWrong) -> str:
-    """Where the first wrong code lies, what stands there, and what should."""
-    digits = next(digits for digits in (2, 4, 8, 16) if max(first.got, first.want) < 16**digits)
-    values = [f"{name} = {value:.9g}" for name, value in (("x", first.x), ("scale", first.scale)) if value is not None]
-    place = f"{first.tensor.upper()} token {first.token} head {first.head} dim {first.dim} slot {first.slot}"
-    codes = f"got 0x{first.got:0{digits}X}, want 0x{first.want:0{digits}X}"
-    return f"{place}: {codes}{' (' + ', '.join(values) + ')' if values else ''}"
-
-
-def last_line(error: str | None) -> str:
-    """The last line of a traceback or of what a process printed: the exception, by Python's custom."""
-    lines = [line for line in (error or "").splitlines() if line.strip()]
-    return one_line(lines[-1]) if lines else ""
-
-
 def process(case: CaseResult) -> str:
     """How the process of a crash or timeout ended."""
     ended = case.process
@@ -62,7 +49,7 @@ def process(case: CaseResult) -> str:
         return one_line(case.reason) or "the process did not end in time"
     if ended.signal and case.reason:  # what it printed last is the list of its modules, or its own business
         return one_line(case.reason)
-    said = last_line(ended.error) or one_line(case.reason)
+    said = raised(ended.error) or one_line(case.reason)
     how = f"killed by {one_line(ended.signal)}" if ended.signal else ""
     if not how and ended.exit:
         how = f"exit {ended.exit}"
@@ -76,7 +63,7 @@ def _codes(case: CaseResult) -> str:
     if codes.wrong_any_launch > codes.wrong:
         parts.append(f"{codes.wrong_any_launch} over all launches")
     if codes.first is not None:
-        parts.append(f"first: {first_wrong(codes.first)}")
+        parts.append(f"first: {first_code(codes.first)}")
     return "; ".join(parts)
 
 
@@ -88,54 +75,74 @@ def _counts(case: CaseResult, codes: CodesVerdict) -> str:
         return f"{codes.wrong} of {codes.compared} codes wrong"
     wrong = {"K": codes.k_wrong, "V": codes.v_wrong}
     one, other = ("K", "V") if codes.k_wrong else ("V", "K")
-    every = axes.complete(case)
-    rows = int(every["tokens"]) * int(every["heads"])
-    total = {"K": rows * int(every["head_dim"]), "V": rows * int(every["head_dim_v"])}
-    if (
-        total["K"] + total["V"] != codes.compared
-    ):  # rows were skipped, or codes left out: whose, the verdict doesn't say
+    total = {"K": codes.k_compared, "V": codes.v_compared}
+    if sum(total.values()) != codes.compared:  # a report of before these were counted
+        every = axes.complete(case)
+        rows = int(every["tokens"]) * int(every["heads"])
+        total = {"K": rows * int(every["head_dim"]), "V": rows * int(every["head_dim_v"])}
+    if sum(total.values()) != codes.compared:  # rows were skipped, or codes left out: whose, such a report doesn't say
         return f"{wrong[one]} {one} codes wrong, {wrong[other]} {other}, of {codes.compared} compared"
     return f"{wrong[one]} of {total[one]} {one} codes wrong, {wrong[other]} of {total[other]} {other}"
 
 
 def _scales(case: CaseResult) -> str:
-    """Wrong scales, and how far the worst is off."""
+    """Wrong scales of each tensor, how far the worst is off, and the first."""
     scales = case.scales
-    text = f"{scales.wrong} of {number(scales.compared, 'scale')} wrong"
+    text = f"{scales.wrong} of {number(scales.compared, 'scale')} wrong{_split(scales.k_wrong, scales.v_wrong)}"
     if scales.wrong_any_launch > scales.wrong:
         text += f", {scales.wrong_any_launch} over all launches"
-    return f"{text}, the worst {scales.max_ulp} ulp off" if scales.max_ulp else text
+    if scales.max_ulp:
+        text += f", the worst {scales.max_ulp} ulp off"
+    return f"{text}; first: {first_scale(scales.first)}" if scales.first else text
 
 
 def _writes(case: CaseResult) -> str:
-    """Bytes not stored, and bytes stored where none were due."""
-    lost, stray = case.writes.lost, case.writes.stray
-    parts = [f"{number(lost, 'byte')} due but never stored"] if lost else []
-    if stray:
-        parts.append(f"{number(stray, 'byte')} changed outside the addressed rows")
+    """Bytes not stored, and bytes stored where none were due; the first of each."""
+    writes = case.writes
+    parts = []
+    if writes.lost:
+        lost = f"{number(writes.lost, 'byte')} due but never stored{_split(writes.k_lost, writes.v_lost)}"
+        parts.append(lost + (f"; first: {first_byte(writes.first_lost, 'was due')}" if writes.first_lost else ""))
+    if writes.stray:
+        stray = f"{number(writes.stray, 'byte')} changed outside the addressed rows"
+        stray += _split(writes.k_stray, writes.v_stray)
+        parts.append(
+            stray + (f"; first: {first_byte(writes.first_stray, 'stood there')}" if writes.first_stray else "")
+        )
     return ", ".join(parts)
 
 
 def _independence(case: CaseResult) -> str:
-    """Stored bytes that follow memory the kernel must not read."""
-    return f"{number(case.independence.differs or 0, 'stored byte')} changed with memory that must not be read"
+    """Stored bytes that follow memory the kernel must not read, and the first."""
+    found = case.independence
+    text = f"{number(found.differs or 0, 'stored byte')} changed with memory that must not be read"
+    text += _split(found.k_differs, found.v_differs)
+    return f"{text}; first: {first_byte(found.first, 'in launch 1')}" if found.first else text
 
 
 def _determinism(case: CaseResult) -> str:
-    """What differed between launches that should agree."""
+    """What differed between launches that should agree, and the first."""
     drift = case.determinism
     parts = (
         [f"{number(drift.positions_drift, 'position')} wrong in some launches only"] if drift.positions_drift else []
     )
     if drift.values_drift:
-        parts.append(f"{number(drift.values_drift, 'byte')} changed between equal launches")
-    return f"{', '.join(parts)} ({number(drift.launches, 'launch', 'launches')})"
+        changed = f"{number(drift.values_drift, 'byte')} changed between equal launches"
+        parts.append(changed + _split(drift.k_drift, drift.v_drift))
+    text = f"{', '.join(parts)} ({number(drift.launches, 'launch', 'launches')})"
+    return f"{text}; first: {first_byte(drift.first, 'in launch 1')}" if drift.first else text
 
 
 def _inputs(case: CaseResult) -> str:
-    """Input bytes that the target changed."""
+    """Input bytes that the target changed, whose, and the first."""
     whose = ", ".join(one_line(name) for name in case.inputs.tensors)
-    return f"{number(case.inputs.changed, 'input byte')} changed{' in ' + whose if whose else ''}"
+    text = f"{number(case.inputs.changed, 'input byte')} changed{' in ' + whose if whose else ''}"
+    return f"{text}; first: {first_byte(case.inputs.first, 'stood there')}" if case.inputs.first else text
+
+
+def _split(k: int, v: int) -> str:
+    """How many are K's and how many V's; empty where that is not known."""
+    return f" (K {k}, V {v})" if k or v else ""
 
 
 def _sanitizer(case: CaseResult) -> str:

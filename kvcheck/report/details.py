@@ -15,14 +15,20 @@ LIMIT = 0.08
 _TEST = f"a usual tolerance test (max abs {LIMIT}) would have passed"
 #: Axes, values of an axis, and further diagnoses that a group lists; more are counted.
 MOST = 6
+#: Axes whose counts one line tells.
+COUNTED = 3
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One labelled line of a group. `code` marks text that is to be read letter by letter."""
+    """One labelled line of a group. `code` marks text that is to be read letter by letter.
+
+    `long` marks what is for those who want to know more: Markdown and HTML fold it.
+    """
 
     label: str
     text: str
     code: bool = False
+    long: bool = False
 
 
 def title(group: Group) -> str:
@@ -49,13 +55,13 @@ def rows(group: Group) -> list[Row]:
     first = example.diagnosis[0] if example.diagnosis else None
     found = [
         Row("found", findings(example) if first and first.says else ""),
-        Row("explains", _explains(first) if first else ""),
-        Row("or", "; ".join(_alternative(other) for other in example.diagnosis[1 : 1 + MOST])),
+        Row("explains", _explains(first) if first else "", long=True),
+        Row("or", "; ".join(alternative(other) for other in example.diagnosis[1 : 1 + MOST])),
         Row("tolerance", tolerance(group)),
         Row("confirmed", _confirmed(group)),
-        Row("exactly", f"where {group.decided}" if group.decided else "", code=True),
+        Row("exactly", f"where {group.decided}, of {group.judged} cases judged" if group.decided else "", code=True),
         Row("shared", _shared(group), code=True),
-        Row("counts", _counts(group), code=True),
+        Row("counts", _counts(group), code=True, long=True),
         Row(
             "case" if len(group.members) == 1 else "example",
             f"{one_line(example.id)}: {axes.in_words(axes.changed(example))}",
@@ -120,8 +126,8 @@ def _value(value: float | str | list[int]) -> str:
     return f"{value:.9g}" if isinstance(value, float) else one_line(str(value))
 
 
-def _alternative(other: Diagnosis) -> str:
-    """A diagnosis after the first, in a few words."""
+def alternative(other: Diagnosis) -> str:
+    """A diagnosis in a few words."""
     where = f" in {other.tensor.upper()}" if other.tensor in ("k", "v") else ""
     return f"{one_line(other.fault)}{where} explains {other.explains} of {other.of}"
 
@@ -135,11 +141,37 @@ def _confirmed(group: Group) -> str:
 
 
 def _counts(group: Group) -> str:
-    """Failing and all cases by axis value: `tokens 8: 2/4, 9: 1/4`."""
-    texts = []
-    for name, values in list(group.counts.items())[:MOST]:
-        shown = ", ".join(f"{one_line(value)}: {mine}/{total}" for value, (mine, total) in list(values.items())[:MOST])
-        texts.append(f"{name} {shown}{', ...' if len(values) > MOST else ''}")
+    """This group's and all judged cases by axis value: `tokens 8: 2/4, 9: 1/4`."""
+    texts = [f"{name} {line}" for name, line in counts(group)[:COUNTED]]
     return "; ".join(texts) + (
-        f"; {number(len(group.counts) - MOST, 'more axis', 'more axes')}" if len(group.counts) > MOST else ""
+        f"; {number(len(group.counts) - COUNTED, 'more axis', 'more axes')}" if len(group.counts) > COUNTED else ""
     )
+
+
+def counts(group: Group) -> list[tuple[str, str]]:
+    """For each axis that varies: its name, and this group's and all judged cases by value, the most telling first."""
+    told = []
+    for name in telling(group):
+        values = list(group.counts[name].items())
+        shown = ", ".join(f"{one_line(value)}: {mine}/{total}" for value, (mine, total) in values[:MOST])
+        told.append((one_line(name), f"{shown}{', ...' if len(values) > MOST else ''}"))
+    return told
+
+
+def telling(group: Group) -> list[str]:
+    """The axes that vary, first those along which the share of cases that fail so varies most."""
+    return sorted(group.counts, key=lambda name: -_spread(group.counts[name], group))
+
+
+def _spread(values: dict[str, tuple[int, int]], group: Group) -> float:
+    """How much more the shares of an axis' values differ than chance makes them, in standard deviations.
+
+    The chi-squared statistic less what is expected of it: else an axis of many values would always come first.
+    """
+    share = len(group.members) / group.judged
+    free = len(values) - 1
+    if share == 1 or not free:
+        return 0.0
+    chance = share * (1 - share)
+    squares = sum((mine - share * total) ** 2 / (chance * total) for mine, total in values.values())
+    return float((squares - free) / (2 * free) ** 0.5)

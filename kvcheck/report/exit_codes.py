@@ -77,7 +77,11 @@ def _of_one(report: Report, *, strict: bool) -> int:
     """The exit code that one report earns."""
     if any(fails(case, strict=strict) for case in report.cases) or does_not_compile(report):
         return FAILED
-    if ran(report) < report.planned or any(case.outcome == "inconclusive" for case in report.cases):
+    if (
+        ran(report) < report.planned
+        or report.missing_shards
+        or any(case.outcome == "inconclusive" for case in report.cases)
+    ):
         return INCONCLUSIVE
     if not any(case.codes.compared > 0 for case in report.cases):
         return NOTHING_COMPARED

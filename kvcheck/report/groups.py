@@ -10,11 +10,12 @@ import msgspec
 
 from kvcheck.report import axes
 from kvcheck.report.axes import Value
-from kvcheck.report.channels import failed_channels, last_line
+from kvcheck.report.channels import failed_channels
 from kvcheck.report.deciding import deciding
-from kvcheck.report.outcomes import FAILING, rank
+from kvcheck.report.outcomes import FAILING, JUDGED, rank
 from kvcheck.report.plain import one_line
 from kvcheck.report.repeat import repeat
+from kvcheck.report.traces import raised
 from kvcheck.schema import CaseResult, Outcome, Report
 
 #: The last line of a traceback: the exception's name, behind its module's.
@@ -31,19 +32,21 @@ class Group(msgspec.Struct, frozen=True):
     cause: str
     """The first diagnosis (`sibling-pitch in V`), a crash's signal or exception, or the tensors with wrong codes."""
     members: tuple[CaseResult, ...]
-    """The smallest first: fewest elements of K, then the id."""
+    """The plainest first: fewest axes that differ from their defaults, fewest elements of K, then the id."""
     shared: dict[str, Value]
-    """Axis values that all members have, and not all cases of the report; the rarest in the report first."""
+    """Axis values that all members have, and not all judged cases of the report; the rarest there first."""
     counts: dict[str, dict[str, tuple[int, int]]]
-    """For each axis that varies among the report's cases and is not shared: value → (members, all cases)."""
+    """For each axis that varies among the judged cases and is not shared: value → (members, judged cases)."""
     decided: str
-    """Where one axis or two tell the members from all other cases: `k_view,v_view is dense,qkv or qkv,dense`."""
+    """Where one axis or two tell the members from all other judged cases: `k_view,v_view is dense,qkv or qkv,dense`."""
+    judged: int
+    """The cases that were judged or died: a case that the target does not take says nothing of where it fails."""
     repeat: str
     """The command that runs the example alone."""
 
     @property
     def example(self) -> CaseResult:
-        """The smallest member."""
+        """The plainest member."""
         return self.members[0]
 
 
@@ -65,7 +68,7 @@ def group_failures(report: Report) -> tuple[Group, ...]:
             # One fault may fail other channels in other layouts; a case without a diagnosis goes by its channels.
             channels = () if case.diagnosis else failed_channels(case)
             sorted_into[case.outcome, channels, _key(case)].append(case)
-    every = [axes.complete(case) for case in report.cases]
+    every = [axes.complete(case) for case in report.cases if case.outcome in JUDGED | FAILING]
     groups = [_group(report, every, members) for members in sorted_into.values()]
     return tuple(
         sorted(groups, key=lambda group: (rank(group.outcome), -len(group.members), group.cause, group.example.id))
@@ -89,7 +92,7 @@ def _reason(case: CaseResult) -> str:
     """Why a case is no pass, in one line."""
     if case.outcome == "xfail" and case.diagnosis:
         return _diagnosed(case)
-    return one_line(case.reason) or last_line(case.process.error) or "no reason given"
+    return one_line(case.reason) or raised(case.process.error) or "no reason given"
 
 
 def _diagnosed(case: CaseResult) -> str:
@@ -107,7 +110,7 @@ def _cause(case: CaseResult) -> str:
     if case.outcome == "timeout":
         return ""
     if case.outcome == "crash":
-        exception = _EXCEPTION.match(last_line(case.process.error))
+        exception = _EXCEPTION.match(raised(case.process.error))
         return one_line(case.process.signal or "") or (exception[1] if exception else "")
     wrong = [name for name, count in (("K", case.codes.k_wrong), ("V", case.codes.v_wrong)) if count]
     return f"codes of {' and '.join(wrong)}" if wrong else ""
@@ -115,13 +118,13 @@ def _cause(case: CaseResult) -> str:
 
 def _key(case: CaseResult) -> str:
     """`_cause`, for a crash with its last line, the numbers in it masked, so that cases that die alike meet."""
-    said = _NUMBERS.sub("#", last_line(case.process.error)) if case.outcome == "crash" and not case.diagnosis else ""
+    said = _NUMBERS.sub("#", raised(case.process.error)) if case.outcome == "crash" and not case.diagnosis else ""
     return f"{_cause(case)} {said}"
 
 
 def _group(report: Report, every: Sequence[dict[str, Value]], members: list[CaseResult]) -> Group:
-    """A group of these members of a report whose cases have the axes `every`."""
-    members = sorted(members, key=lambda case: (axes.size(case), case.id))
+    """A group of these members of a report whose judged cases have the axes `every`."""
+    members = sorted(members, key=lambda case: (len(axes.changed(case)), axes.size(case), case.id))
     own = [axes.complete(case) for case in members]
     names = list(dict.fromkeys(name for each in every for name in each))
     shared: list[tuple[int, str, Value]] = []
@@ -133,7 +136,8 @@ def _group(report: Report, every: Sequence[dict[str, Value]], members: list[Case
             value = own[0].get(name, axes.UNSET)
             shared.append((total[str(value)], name, value))
         elif len(total) > 1:
-            counts[name] = {value: (count, total[value]) for value, count in mine.most_common()}
+            values = sorted(total, key=lambda value: (-mine[value] / total[value], -total[value]))
+            counts[name] = {value: (mine[value], total[value]) for value in values}
     shared.sort(key=lambda each: each[0])
     alike = {name: value for _, name, value in shared}
     if "head_dim_v" in alike and alike.get("head_dim") == alike["head_dim_v"]:
@@ -141,7 +145,7 @@ def _group(report: Report, every: Sequence[dict[str, Value]], members: list[Case
     first = members[0]
     return Group(
         first.outcome, _channels(members), _cause(first), tuple(members), alike, counts,
-        deciding(every, own, names), repeat(report, first.id),
+        deciding(every, own, names), len(every), repeat(report, first.id),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from kvcheck.report.build import ENVIRONMENT
 from kvcheck.report.groups import Group, Reason, group_failures, group_reasons
 from kvcheck.report.observable import observable_counts
 from kvcheck.report.plain import cut, number, one_line, printable, shorten
+from kvcheck.report.traces import told
 from kvcheck.schema import Report
 
 #: A comment on GitHub holds 65 536 characters. Groups shown in full, and the characters they may take together;
@@ -18,7 +19,9 @@ FULL = 8
 FULL_CHARACTERS = 40_000
 BRIEF = 20
 SENTENCE = 1000
-TRACEBACK_LINES = 60
+TRACEBACK_LINES = 40
+#: Axes whose counts a group shows.
+AXES = 8
 
 _SPECIAL = re.compile(r"[\\`*|\[\]~$]|(?<![^\W_])_|_(?![^\W_])")
 _STARTS_BLOCK = re.compile(r"\A(\d*)([#+=.)-])")
@@ -29,10 +32,9 @@ def markdown(report: Report, *, strict: bool = False) -> str:
     parts = [
         _headline(report, strict=strict),
         _outcomes(report),
-        "\n".join(f"- {text(note)}" for note in sentences.notes(report, strict=strict)),
         *_failures(group_failures(report)),
         _reasons(group_reasons(report)),
-        _observable(report),
+        _observable(report, strict=strict),
         _environment(report),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -107,28 +109,43 @@ def _failures(groups: tuple[Group, ...]) -> list[str]:
 
 
 def _group(group: Group) -> str:
-    """One group: its sentence, its rows, the command that repeats its example, the traceback folded."""
-    lines = [
-        f"- {row.label}: {code(line) if row.code else text(line)}"
-        for row in details.rows(group)
-        for line in [shorten(row.text, SENTENCE)]
-    ]
+    """One group: its sentence, its rows, the command that repeats its example; all that is long, folded."""
+    rows = [row for row in details.rows(group) if row.label != "counts"]
     parts = [
         f"#### {text(details.title(group))}",
         text(shorten(details.sentence(group), SENTENCE)),
-        "\n".join(lines),
+        _rows(row for row in rows if not row.long),
         block(group.repeat, "sh"),
     ]
-    error = group.example.process.error
-    if error and error.strip():
-        parts.append(
-            folded(f"What the process said ({text(group.example.id)})", block(cut(error, TRACEBACK_LINES), "text"))
-        )
-    if group.example.sanitizer:
-        parts.append(
-            folded("Sanitizer records", block(cut("\n".join(group.example.sanitizer), TRACEBACK_LINES), "text"))
-        )
-    return "\n\n".join(parts)
+    more = [_rows(row for row in rows if row.long), _counts(group), *_said(group)]
+    inner = "\n\n".join(part for part in more if part)
+    return "\n\n".join([*parts, *([folded("More of this group", inner)] if inner else [])])
+
+
+def _rows(rows: Iterable[details.Row]) -> str:
+    """Labelled lines as a list."""
+    lines = ((row, shorten(row.text, SENTENCE)) for row in rows)
+    return "\n".join(f"- **{row.label}**: {code(line) if row.code else text(line)}" for row, line in lines)
+
+
+def _counts(group: Group) -> str:
+    """How many of the judged cases failed so, by axis value; empty where no axis varies."""
+    lines = [(code(name, in_table=True), code(line, in_table=True)) for name, line in details.counts(group)]
+    if not lines or len(group.members) == 1:
+        return ""
+    return _table(("axis", "cases of this group / cases judged, by value"), lines[:AXES], "--")
+
+
+def _said(group: Group) -> list[str]:
+    """What the example's process said: own frames first, and the sanitizer's records."""
+    example = group.example
+    parts = []
+    if example.process.error and example.process.error.strip():
+        said = told(example.process.error, TRACEBACK_LINES)
+        parts += [f"What the process said ({code(example.id)}):", block(said, "text")]
+    if example.sanitizer:
+        parts += ["Sanitizer records:", block(cut("\n".join(example.sanitizer), TRACEBACK_LINES), "text")]
+    return parts
 
 
 def _reasons(reasons: tuple[Reason, ...]) -> str:
@@ -144,11 +161,12 @@ def _reasons(reasons: tuple[Reason, ...]) -> str:
     return "#### Other outcomes\n\n" + "\n".join(lines)
 
 
-def _observable(report: Report) -> str:
-    """The faults that no case could have shown, and in how many cases each of the others was observable."""
+def _observable(report: Report, *, strict: bool) -> str:
+    """What was not judged, not exercised, and not observable; in how many cases each fault was."""
     counts = observable_counts(report.faults, report.cases)
     seen = ((code(fault, in_table=True), str(cases)) for fault, cases in counts.items() if cases)
-    parts = ["#### What a pass could have seen", text(sentences.unobservable(report))]
+    said = [*sentences.notes(report, strict=strict), *sentences.unexercised(report), sentences.unobservable(report)]
+    parts = ["#### What a pass could have seen", "\n".join(f"- {text(line)}" for line in said)]
     if any(counts.values()):
         parts.append(folded("Cases in which each fault was observable", _table(("fault", "cases"), seen, "-:")))
     return "\n\n".join(parts)

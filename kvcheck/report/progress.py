@@ -28,6 +28,10 @@ STYLES: dict[Outcome, str] = {
     "pass": "green",
 }
 
+#: Lines for cases of one outcome and fault, and for all cases, that a log gets; the rest are counted.
+ALIKE = 3
+LINES = 12
+
 #: The widest outcome and a gap.
 OUTCOME_WIDTH = 14
 
@@ -36,7 +40,8 @@ class Progress:
     """A context manager: `.advance(result)` for each case that has ended.
 
     On a terminal it draws a bar, the counts by outcome and the last failure, and leaves nothing behind. Elsewhere it
-    prints one line for each case that fails or is inconclusive, and never a control character.
+    prints one line for each of the first few cases that fail or are inconclusive, and at the end how many more there
+    are; never a control character.
     """
 
     def __init__(self, total: int, title: str, console: Console | None = None) -> None:
@@ -46,6 +51,9 @@ class Progress:
         self._counts: Counter[str] = Counter()
         self._began = time.monotonic()
         self._last: CaseResult | None = None
+        self._alike: Counter[tuple[str, str]] = Counter()
+        self._told = 0
+        self._untold = 0
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -64,6 +72,9 @@ class Progress:
         if self._live is not None:
             self._live.stop()
             self._live = None
+        elif self._untold:
+            more = number(self._untold, "more case")
+            self._console.print(f"{more} like these: grouped below, each by itself in report.json", soft_wrap=True)
 
     def advance(self, result: CaseResult) -> None:
         """Count a case that has ended, and show it where it failed or could not be judged."""
@@ -71,7 +82,17 @@ class Progress:
         if result.outcome in outcomes.FAILING or result.outcome == "inconclusive":
             self._last = result
             if self._live is None:
-                self._console.print(failure_line(result), soft_wrap=True)
+                self._tell(result)
+
+    def _tell(self, result: CaseResult) -> None:
+        """Print a case, unless enough like it, or enough in all, have been printed."""
+        alike = result.outcome, result.diagnosis[0].fault if result.diagnosis else ""
+        self._alike[alike] += 1
+        if self._alike[alike] <= ALIKE and self._told < LINES:
+            self._told += 1
+            self._console.print(failure_line(result), soft_wrap=True)
+        else:
+            self._untold += 1
 
     def _picture(self) -> RenderableType:
         """The bar, the counts and the last failure, a line each, cut to the terminal's width."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 
 from kvcheck.report.plain import one_line
 from kvcheck.schema import Report
@@ -26,20 +27,20 @@ def repeat(report: Report, identifier: str) -> str:
     if not words:
         words = ["kvcheck", "matrix", "--target", one_line(report.target.name)]
     split = words.index("--") if "--" in words else len(words)
-    options = _only(_only(_without(words[:split]), "--target", report.target.name), "--arch", report.arch)
+    options = _only(_only(without(words[:split], _DROPPED), "--target", report.target.name), "--arch", report.arch)
     return shlex.join([*options, "--select", identifier, "--out", OUT, *words[split:]])
 
 
-def _without(words: list[str]) -> list[str]:
-    """`words` less the options in `_DROPPED` and their values, in both spellings."""
+def without(words: Sequence[str], dropped: Mapping[str, int]) -> list[str]:
+    """`words` less the options in `dropped`, which says how many values each takes, and their values."""
     kept: list[str] = []
     skip = 0
     for word in words:
         if skip:
             skip -= 1
-        elif word in _DROPPED:
-            skip = _DROPPED[word]
-        elif word.partition("=")[0] not in _DROPPED:
+        elif word in dropped:
+            skip = dropped[word]
+        elif word.partition("=")[0] not in dropped:
             kept.append(word)
     return kept
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kvcheck.report import outcomes
+from kvcheck.report import exercised, outcomes
+from kvcheck.report.equal_inputs import equal_inputs
 from kvcheck.report.exit_codes import does_not_compile, fails, ran
 from kvcheck.report.plain import number, one_line
 from kvcheck.schema import Outcome, Report
@@ -46,6 +47,8 @@ def result(report: Report, *, strict: bool = False) -> str:
         return f"{number(cases, 'case')} ran, none failed, but a kernel does not compile"
     if cases < report.planned:
         return f"{report.planned - cases} of {number(report.planned, 'planned case')} missing, none failed"
+    if report.missing_shards:
+        return f"shard {' and '.join(report.missing_shards)} missing, none of {number(cases, 'case')} failed"
     if inconclusive:
         return f"{inconclusive} of {number(cases, 'case')} inconclusive, none failed"
     if not compared(report):
@@ -126,12 +129,27 @@ def notes(report: Report, *, strict: bool = False) -> list[str]:
         )
         lines.append(f"The target copies {what}{', and more' if len(copied) > 4 else ''}.")
     lines += compiled(report)
+    lines += _equal_inputs(report)
     unsteady = [case for case in report.cases if case.cold_confirmed is False]
     if unsteady:
         lines.append(
             f"The verdict changed in a fresh interpreter in {number(len(unsteady), 'case')}; first: {unsteady[0].id}."
         )
     return lines
+
+
+def _equal_inputs(report: Report) -> list[str]:
+    """Whether passing cases of the same input left the same bytes; nothing where none share an input."""
+    found = equal_inputs(report)
+    if not found.cases:
+        return []
+    text = f"{number(found.cases, 'passing case')} share their inputs with another, in other views or layouts"
+    if not found.unlike:
+        return [f"{text}: all left the same bytes."]
+    one, other = found.unlike[0]
+    return [
+        f"{text}; {number(len(found.unlike), 'input')} gave unlike bytes, all of them right; first: {one}, {other}."
+    ]
 
 
 def unobservable(report: Report) -> str:
@@ -142,6 +160,24 @@ def unobservable(report: Report) -> str:
         return f"Each of the {len(report.faults)} known faults was observable in at least one case."
     names = ", ".join(one_line(fault) for fault in report.unobservable)
     return f"No case could have shown {len(report.unobservable)} of {len(report.faults)} faults: {names}."
+
+
+def unexercised(report: Report) -> list[str]:
+    """What this matrix did not exercise, so that a fault there would have passed unseen; empty where nothing."""
+    found = exercised.unexercised(report)
+    if not compared(report):
+        return []
+    lines = []
+    if found.never:
+        lines.append(f"This matrix did not exercise: {'; '.join(found.never)}.")
+    if found.uncompared:
+        told = (f"{phrase} ({_ended(ended)})" for phrase, ended in found.uncompared.items())
+        lines.append(f"Only in cases that were not compared: {'; '.join(told)}.")
+    return lines
+
+
+def _ended(ended: dict[str, int]) -> str:
+    return ", ".join(f"{ended[outcome]} {outcome}" for outcome in outcomes.ORDER if outcome in ended)
 
 
 def table(report: Report) -> list[tuple[Outcome, int, str]]:

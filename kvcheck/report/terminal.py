@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from kvcheck.report import details, exit_codes, sentences
 from kvcheck.report.groups import Group, Reason, group_failures, group_reasons
-from kvcheck.report.plain import cut, number, one_line
+from kvcheck.report.plain import number, one_line
 from kvcheck.report.progress import OUTCOME_WIDTH, STYLES, Progress, make_console
+from kvcheck.report.traces import told
 from kvcheck.report.write import Written
 from kvcheck.schema import Report
 
@@ -21,7 +22,7 @@ __all__ = ["Progress", "show", "show_error"]
 #: Groups and reasons shown; more are counted.
 MOST = 10
 #: The lines of a traceback that the terminal shows; the files hold more.
-TRACEBACK_LINES = 8
+TRACEBACK_LINES = 12
 _LABEL_WIDTH = 11
 
 
@@ -74,7 +75,8 @@ def _report(console: Console, report: Report, *, strict: bool) -> None:
         console.print(f"\n{number(len(groups) - MOST, 'more group')} of failures: see report.md")
     _reasons(console, group_reasons(report))
     console.print()
-    for note in [*sentences.notes(report, strict=strict), sentences.unobservable(report)]:
+    notes = sentences.notes(report, strict=strict)
+    for note in [*notes, *sentences.unexercised(report), sentences.unobservable(report)]:
         _wrapped(console, note, "", dim=True)
 
 
@@ -103,7 +105,7 @@ def _group(console: Console, group: Group) -> None:
         _labelled(console, row.label, row.text)
     error = group.example.process.error
     if error and "\n" in error.strip():
-        for number_, line in enumerate(cut(error, TRACEBACK_LINES, console.width - _LABEL_WIDTH - 4).split("\n")):
+        for number_, line in enumerate(told(error, TRACEBACK_LINES, console.width - _LABEL_WIDTH - 4).split("\n")):
             _labelled(console, "" if number_ else "said", line, wrap=False)
     _labelled(console, "repeat", group.repeat, wrap=False)
 

@@ -6,7 +6,7 @@ import contextlib
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from kvcheck.api import LoadTarget, StoreTarget, Target
 from kvcheck.contract import Contract
 from kvcheck.draw.image import case_inputs, images
 from kvcheck.draw.inputs import Inputs, addressed
+from kvcheck.emission import LAUNCHES, LOADED, REPEAT, STORED, Step
 from kvcheck.errors import Refused
 from kvcheck.lowering.compile_errors import compile_failure
 from kvcheck.lowering.interpreter_cast import NotModelledError, unjudged
@@ -29,23 +30,7 @@ from kvcheck.run.files import write_atomic
 from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, Failure, Job
 from kvcheck.run.reference import reference_store
 from kvcheck.run.witness import Witness
-from kvcheck.schema import ITEMSIZE, Case, Change, Emission, Launch, Placement, Poison, Prefill, Tensor
-
-
-class Step(NamedTuple):
-    """What stands in memory before one launch, and which tensor holds other values than in the other launches."""
-
-    prefill: Prefill
-    poison: Poison
-    redrawn: Tensor | None = None
-
-
-#: The launches of every case. Where 1 and 3 differ, another repeats the first exactly; a `cross` case has one more.
-LAUNCHES = (Step("A", "A"), Step("B", "B"), Step("C", "A"))
-
-#: The tensors that a store target and a load target must fill.
-STORED = ("k_codes", "v_codes", "k_scales", "v_scales")
-LOADED = ("out_k", "out_v")
+from kvcheck.schema import ITEMSIZE, Case, Change, Emission, Launch, Placement, Tensor
 
 Rows: TypeAlias = dict[str, tuple[int, npt.NDArray[np.int64]]]
 
@@ -107,7 +92,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
 
 def _more(case: Case, launches: list[Launch]) -> list[Step]:
     """What follows the first three launches."""
-    repeat = [LAUNCHES[0]] if launches[0].rows != launches[2].rows else []
+    repeat = [REPEAT] if launches[0].rows != launches[2].rows else []
     crossed: dict[str, Tensor] = {"k": "k", "v": "v"}
     return repeat + ([Step("A", "A", crossed[case.cross])] if case.cross in crossed else [])
 

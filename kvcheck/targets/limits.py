@@ -5,6 +5,9 @@ from __future__ import annotations
 from kvcheck.contract import Accepts, Contract, Form, LoadContract
 from kvcheck.schema import Case, Placed, Placement
 
+#: What every allocation begins at a multiple of: a larger alignment is nobody's to promise.
+BASE = 512
+
 
 def outside_limits(
     case: Case, contract: Contract | LoadContract, accepts: Accepts, form: Form, placement: Placement
@@ -74,6 +77,8 @@ def _view(accepts: Accepts, tensor: Placed) -> str | None:
         return f"takes inner stride {accepts.inner}; the case has {tensor.strides[2]} in {name}"
     if accepts.head_pitch == "dense" and heads > 1 and tensor.strides[1] != dim * tensor.strides[2]:
         return f"takes heads without gaps; {name} has head pitch {tensor.strides[1]} for head_dim {dim}"
+    if accepts.align > BASE:
+        return f"takes addresses in multiples of {accepts.align} bytes; allocations begin at multiples of {BASE}"
     if tensor.offset % accepts.align:
         past = tensor.offset % accepts.align
         return f"takes addresses in multiples of {accepts.align} bytes; {name} lies {past} past one"

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from kvcheck.addresses import byte_offsets, element_offsets, row_offsets
 from kvcheck.contract import Accepts, Computed, Contract, Form, Given, LoadContract
 from kvcheck.draw import dtypes
-from kvcheck.draw.image import case_inputs, images, independence_reason, loaded_rows, prefill_rows
+from kvcheck.draw.image import case_inputs, images, loaded_rows, prefill_rows
 from kvcheck.draw.inputs import amax
 from kvcheck.draw.slots import unaddressed
 from kvcheck.draw.tables import NAMES, tables
+from kvcheck.draw.visibility import independence_reason
 from kvcheck.formats.decode import decode
 from kvcheck.memory.place import place
 from kvcheck.schema import ITEMSIZE, Case, Placed, Placement, Poison, Prefill

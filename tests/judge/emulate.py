@@ -134,6 +134,8 @@ def emulate(
     form = Form() if form is None else form
     placement = place(case, contract, form, Accepts(), cuda=case.layout == "pooled")
     made = tuple(_launch(kernel, case, contract, placement, index) for index in range(launches))
+    if case.cross != "none":
+        made = (*made, _launch(kernel, case, contract, placement, launches, "k" if case.cross == "k" else "v"))
     bases = np.cumsum([0, *(size + 4096 for size in placement.allocations)])
     return Emission(
         case=case,
@@ -148,9 +150,11 @@ def emulate(
     )
 
 
-def _launch(kernel: Kernel, case: Case, contract: Contract, placement: Placement, index: int) -> Launch:
-    prefill, poison = PLAN[index]
-    before = images(placement, case, contract, prefill, poison)
+def _launch(
+    kernel: Kernel, case: Case, contract: Contract, placement: Placement, index: int, redrawn: Tensor | None = None
+) -> Launch:
+    prefill, poison = PLAN[index] if redrawn is None else PLAN[0]
+    before = images(placement, case, contract, prefill, poison, redrawn)
     memory = Memory([array.copy() for array in before], placement, index + 1)
     slots = memory.slots[memory.slots >= 0]
     kernel(memory)
@@ -166,7 +170,7 @@ def _launch(kernel: Kernel, case: Case, contract: Contract, placement: Placement
     for allocation, (old, new) in enumerate(zip(before, memory.arrays, strict=True)):
         unlike = np.flatnonzero((old != new) & ~addressed[allocation])
         changes += [Change(allocation, run[0], new[run].tobytes()) for run in _runs(unlike)]
-    return Launch(prefill, poison, rows, tuple(changes))
+    return Launch(prefill, poison, rows, tuple(changes), redrawn)
 
 
 def _runs(positions: Indices) -> list[list[int]]:

@@ -110,3 +110,40 @@ def test_a_wrong_scale_drifts_by_its_bytes() -> None:
     assert (verdict.outcome, verdict.scales.wrong, verdict.scales.wrong_any_launch) == ("mismatch", 0, 1)
     assert (verdict.determinism.positions_drift, verdict.independence.differs) == (4, 0)
     assert verdict.reason == "1 scales wrong in a later launch, none in the first"
+
+
+@pytest.mark.parametrize("redrawn", ["k", "v"])
+def test_a_right_kernel_keeps_the_siblings_bytes(redrawn: str) -> None:
+    """K redrawn alone moves K's bytes, not V's; without poison that is all that independence says, and it is said."""
+    verdict = judge(emulate(case=Case(cross=redrawn)))
+    assert (verdict.outcome, verdict.independence.differs, verdict.independence.reason) == ("pass", 0, "")
+    bare = judge(emulate(case=Case(cross=redrawn, layout="pooled")))
+    assert (bare.outcome, bare.independence.differs) == ("pass", 0)
+    assert bare.independence.reason == "of the sibling's values alone; layout pooled has no poison"
+
+
+def test_a_legal_scale_that_follows_the_redrawn_sibling_violates_independence() -> None:
+    """One of K's scales moves by an allowed ulp when V alone is redrawn: launch 4, K's byte."""
+
+    def kernel(memory: Memory) -> None:
+        store(memory)
+        if memory.launch == 4:
+            scale = amax_scale(memory.read("k"))[1]
+            scale[2] = np.nextafter(scale[2], np.float32(np.inf))
+            memory.write("k_scales", int(memory.slots[1]), scale)
+
+    verdict = judge(emulate(kernel, Case(cross="v", layout="pooled"), LOOSE))
+    assert (verdict.outcome, verdict.independence.v_differs) == ("violation", 0)
+    assert verdict.independence.k_differs == verdict.independence.differs
+    first = verdict.independence.first
+    assert first is not None
+    assert (first.tensor, first.token, first.head, first.launch) == ("k_scales", 1, 2, 4)
+
+
+def test_a_crossed_launch_that_the_case_does_not_have_is_inconclusive() -> None:
+    """And one that it has and that is missing."""
+    emission = emulate(case=Case(cross="v"))
+    plain = msgspec.structs.replace(emission, launches=emission.launches[:3])
+    assert judge(plain).reason == "launches with [] redrawn; the case says cross=v"
+    other = msgspec.structs.replace(emission, case=Case())
+    assert judge(other).reason == "launches with ['v'] redrawn; the case says cross=none"

@@ -277,7 +277,8 @@ def test_a_foreign_read_that_shows_in_one_launch_alone() -> None:
     assert verdict.outcome == "mismatch"
     assert verdict.codes.wrong == 0
     assert verdict.codes.wrong_any_launch > 0
-    assert verdict.codes.first is None
+    assert verdict.codes.first is not None
+    assert verdict.codes.first.launch == 2
 
 
 def test_nan_payloads_that_follow_the_cache_are_a_foreign_read() -> None:
@@ -330,8 +331,8 @@ def test_malformed_emissions_are_inconclusive() -> None:
     wrong = {
         "2 launches": replace(good, launches=good.launches[:2]),
         "launch 1 holds rows of": replace(good, launches=(torn, *good.launches[1:])),
-        "launch 1: a change outside allocation 0": replace(good, launches=(outside, *good.launches[1:])),
-        "launch 1: a change outside allocation 7": replace(good, launches=(nowhere, *good.launches[1:])),
+        "launch 1: a change at bytes ": replace(good, launches=(outside, *good.launches[1:])),
+        "launch 1: a change in allocation 7, of ": replace(good, launches=(nowhere, *good.launches[1:])),
         "the placement has no output tensors": replace(good, placement=bare),
         "0 launches": replace(good, launches=()),
     }

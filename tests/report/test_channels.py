@@ -5,8 +5,21 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kvcheck.report.channels import failed_channels, findings, first_wrong, last_line
-from kvcheck.schema import CaseResult, CodesVerdict, DeterminismVerdict, ProcessVerdict, ScalesVerdict, WritesVerdict
+from kvcheck.report.channels import failed_channels, findings
+from kvcheck.report.firsts import first_code
+from kvcheck.report.traces import raised
+from kvcheck.schema import (
+    CaseResult,
+    CodesVerdict,
+    DeterminismVerdict,
+    FirstByte,
+    FirstScale,
+    IndependenceVerdict,
+    InputsVerdict,
+    ProcessVerdict,
+    ScalesVerdict,
+    WritesVerdict,
+)
 
 from .samples import CRASH, FIRST, NAMELESS, PASS, SEGFAULT, TIMEOUT, VIOLATION
 
@@ -30,6 +43,10 @@ def test_the_original_fault_in_plain_words() -> None:
         (CodesVerdict(6144, wrong=3, k_wrong=3), "3 of 3072 K codes wrong, 0 of 3072 V"),
         (CodesVerdict(6144, wrong=5, k_wrong=3, v_wrong=2), "3 of 3072 K codes wrong, 2 of 3072 V"),
         (CodesVerdict(5000, wrong=2, v_wrong=2), "2 V codes wrong, 0 K, of 5000 compared"),
+        (
+            CodesVerdict(5000, wrong=2, v_wrong=2, k_compared=3000, v_compared=2000),
+            "2 of 2000 V codes wrong, 0 of 3000 K",
+        ),
         (CodesVerdict(6144, wrong=2), "2 of 6144 codes wrong"),
         (CodesVerdict(6144, wrong_any_launch=7), "0 of 6144 codes wrong in launch 1; 7 over all launches"),
         (
@@ -53,10 +70,10 @@ def test_the_first_wrong_code_is_as_wide_as_it_needs() -> None:
     """Two digits for a code, four for bf16, eight for fp32; unknown values are left out."""
     place = "V token 1 head 0 dim 0 slot 4"
     bare = msgspec.structs.replace(FIRST, x=None, scale=None)
-    assert first_wrong(bare) == f"{place}: got 0x7E, want 0x31"
-    assert first_wrong(msgspec.structs.replace(bare, got=0x3F80)) == f"{place}: got 0x3F80, want 0x0031"
-    assert first_wrong(msgspec.structs.replace(bare, want=0x3F800000)).endswith("got 0x0000007E, want 0x3F800000")
-    assert first_wrong(msgspec.structs.replace(FIRST, x=None)).endswith("want 0x31 (scale = 2.18493598e-05)")
+    assert first_code(bare) == f"{place}: got 0x7E, want 0x31"
+    assert first_code(msgspec.structs.replace(bare, got=0x3F80)) == f"{place}: got 0x3F80, want 0x0031"
+    assert first_code(msgspec.structs.replace(bare, want=0x3F800000)).endswith("got 0x0000007E, want 0x3F800000")
+    assert first_code(msgspec.structs.replace(FIRST, x=None)).endswith("want 0x31 (scale = 2.18493598e-05)")
 
 
 @pytest.mark.parametrize(
@@ -69,6 +86,63 @@ def test_the_first_wrong_code_is_as_wide_as_it_needs() -> None:
             "0 of 48 scales wrong, 2 over all launches",
         ),
         ({"writes": WritesVerdict(lost=1)}, "writes", "1 byte due but never stored"),
+        (
+            {
+                "scales": ScalesVerdict(
+                    48, wrong=2, max_ulp=3, v_wrong=2, first=FirstScale("v", 2, 1, None, 4, 0.5, None, 3, launch=2)
+                )
+            },
+            "scales",
+            (
+                "2 of 48 scales wrong (K 0, V 2), the worst 3 ulp off; first: V token 2 head 1 slot 4: got 0.5, want "
+                "not finite, 3 ulp apart, in launch 2"
+            ),
+        ),
+        (
+            {
+                "writes": WritesVerdict(
+                    lost=1, k_lost=1, first_lost=FirstByte("k_scales", 0x12, 0x31, token=3, head=0, slot=7, byte=2)
+                )
+            },
+            "writes",
+            (
+                "1 byte due but never stored (K 1, V 0); first: K scales token 3 head 0 slot 7 byte 2: got 0x12, 0x31 "
+                "was due"
+            ),
+        ),
+        (
+            {"writes": WritesVerdict(stray=2, first_stray=FirstByte("v_codes", 1, 2, outside=True, offset=-3))},
+            "writes",
+            (
+                "2 bytes changed outside the addressed rows; first: 3 bytes before V codes, in no tensor: got 0x01, "
+                "0x02 stood there"
+            ),
+        ),
+        (
+            {"inputs": InputsVerdict(2, ("k",), FirstByte("k", 1, None, outside=True, offset=30, launch=3))},
+            "inputs",
+            "2 input bytes changed in k; first: 30 bytes after the begin of K, in no tensor: got 0x01, in launch 3",
+        ),
+        (
+            {"independence": IndependenceVerdict(2, "", 2, 0, FirstByte("k_codes", 1, 2, 0, 1, 5, 4, launch=2))},
+            "independence",
+            (
+                "2 stored bytes changed with memory that must not be read (K 2, V 0); first: K codes token 0 head 1 "
+                "dim 5 slot 4: got 0x01, 0x02 in launch 1, in launch 2"
+            ),
+        ),
+        (
+            {
+                "determinism": DeterminismVerdict(
+                    4, values_drift=1, v_drift=1, first=FirstByte("v_codes", 1, 2, 0, 1, 5, 4, launch=4)
+                )
+            },
+            "determinism",
+            (
+                "1 byte changed between equal launches (K 0, V 1) (4 launches); first: V codes token 0 head 1 dim 5 "
+                "slot 4: got 0x01, 0x02 in launch 1, in launch 4"
+            ),
+        ),
         ({"writes": WritesVerdict(stray=2)}, "writes", "2 bytes changed outside the addressed rows"),
         (
             {"writes": WritesVerdict(3, 4)},
@@ -136,4 +210,4 @@ def test_a_pass_has_no_findings() -> None:
     """Nothing failed, nothing is said; independence that was not judged is no failure."""
     assert failed_channels(PASS) == ()
     assert findings(PASS) == ""
-    assert last_line(None) == last_line(" \n \n") == ""
+    assert raised(None) == raised(" \n \n") == ""

@@ -8,7 +8,7 @@ from kvcheck.report import details
 from kvcheck.report.groups import Group, group_failures
 from kvcheck.schema import CaseResult, Tolerance, ToleranceVerdict
 
-from .samples import CRASH, NAMELESS, PASS, SEED, TIMEOUT, VIOLATION, XPASS, report
+from .samples import CRASH, NAMELESS, PASS, SEED, TIMEOUT, UNSUPPORTED, VIOLATION, XPASS, report
 
 
 def only(*cases: CaseResult) -> Group:
@@ -102,13 +102,13 @@ def test_shared_axes_are_told_of_several_cases_alone() -> None:
 
 
 def test_counts_show_failing_of_all_by_value() -> None:
-    """Six values of an axis and six axes; more are marked."""
+    """Six values of an axis and three axes; more are marked."""
     sizes = [msgspec.structs.replace(SEED, id=str(n), axes={"tokens": n}) for n in range(1, 9)]
     passing = msgspec.structs.replace(PASS, axes={"tokens": 2})
     assert row("counts", passing, *sizes[:2]) == "tokens 1: 1/1, 2: 1/2"
     assert row("counts", *sizes) == "tokens 1: 1/1, 2: 1/1, 3: 1/1, 4: 1/1, 5: 1/1, 6: 1/1, ..."
     wide = [msgspec.structs.replace(SEED, id=str(n), axes={f"axis{i}": n for i in range(8)}) for n in range(2)]
-    assert str(row("counts", *wide)).endswith("axis5 0: 1/1, 1: 1/1; 2 more axes")
+    assert str(row("counts", *wide)).endswith("axis2 0: 1/1, 1: 1/1; 5 more axes")
 
 
 def test_a_verdict_that_changed_is_told() -> None:
@@ -133,3 +133,31 @@ def test_evidence_is_told_in_few_characters() -> None:
     bare = msgspec.structs.replace(found, evidence={}, explains=1, of=1, tensor="")
     assert row("explains", msgspec.structs.replace(SEED, diagnosis=(bare, bare))) == "1 of 1 wrong byte"
     assert row("or", msgspec.structs.replace(SEED, diagnosis=(bare, bare))) == "sibling-pitch explains 1 of 1"
+
+
+def test_cases_that_were_not_judged_say_nothing_of_where_a_group_fails() -> None:
+    """Neither the counts nor the deciding axes look at what the target does not take: that would restate its limits."""
+    failing = [msgspec.structs.replace(SEED, id=f"f{n}", axes={"k_view": "qkv", "seed": n}) for n in range(4)]
+    outside = [msgspec.structs.replace(UNSUPPORTED, id=f"u{n}", axes={"k_view": "inner2", "seed": n}) for n in range(4)]
+    assert row("exactly", *failing, *outside) is None
+    assert row("counts", *failing, *outside) == "seed 0: 1/1, 1: 1/1, 2: 1/1, 3: 1/1"
+    passing = [msgspec.structs.replace(PASS, id=f"p{n}", axes={"k_view": "dense", "seed": n}) for n in range(4)]
+    assert row("exactly", *failing, *outside, *passing) == "where k_view is qkv, of 8 cases judged"
+
+
+def test_the_most_telling_axis_is_counted_first() -> None:
+    """An axis along which cases fail and pass comes before one along which they fail evenly."""
+    cases = [
+        msgspec.structs.replace(SEED if tokens == 8 else PASS, id=f"{tokens}{n}", axes={"tokens": tokens, "seed": n})
+        for tokens in (1, 8, 9)
+        for n in range(3)
+    ]
+    also = msgspec.structs.replace(SEED, id="x", axes={"tokens": 9, "seed": 0})
+    told = str(row("counts", *cases, also))
+    assert told.startswith("tokens 8: 3/3, 9: 1/4, 1: 0/3; seed ")
+
+
+def test_a_fault_that_explains_no_bytes_shows_its_evidence_alone() -> None:
+    """A compile failure has no wrong byte."""
+    found = msgspec.structs.replace(SEED.diagnosis[0], of=0, explains=0, evidence={"compiler": "no fp8"})
+    assert row("explains", msgspec.structs.replace(CRASH, diagnosis=(found,))) == "compiler = no fp8"

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvcheck.report.markdown import block, code, markdown, text
+from kvcheck.report import sentences
+from kvcheck.report.markdown import TRACEBACK_LINES, block, code, markdown, text
 from kvcheck.schema import ProcessVerdict
 
 from .samples import CRASH, EVERY, PASS, SEED, TARGET, UNSUPPORTED, VIOLATION, report
@@ -25,13 +26,16 @@ def before_environment(made: str) -> str:
 
 def test_a_green_run_is_short() -> None:
     """One headline, independence, what a pass could have seen, and the environment folded."""
-    made = markdown(report(PASS, msgspec.structs.replace(PASS, id="2")))
+    both = report(PASS, msgspec.structs.replace(PASS, id="2"))
+    made = markdown(both)
     assert before_environment(made) == (
         "### kvcheck: `specimen:shared-pitch`, all 2 cases passed, 2 compared\n\n"
         "2 of 2 planned cases, natively on NVIDIA H200 (sm_90), torch 2.11.0, triton 3.6.0.\n\n"
-        "- Independence judged in 2 of 2 compared cases.\n\n"
         "#### What a pass could have seen\n\n"
-        "No case could have shown 2 of 4 faults: index-wrap, graph-stale.\n\n"
+        "- Independence judged in 2 of 2 compared cases.\n"
+        "- 2 passing cases share their inputs with another, in other views or layouts: all left the same bytes.\n"
+        f"- {text(sentences.unexercised(both)[0])}\n"
+        "- No case could have shown 2 of 4 faults: index-wrap, graph-stale.\n\n"
         "<details><summary>Cases in which each fault was observable</summary>\n\n"
         "| fault | cases |\n| --- | --: |\n| `sibling-pitch` | 2 |\n| `dense-heads` | 2 |\n\n"
         "</details>\n\n"
@@ -48,16 +52,17 @@ def test_the_original_fault_to_the_letter() -> None:
         "| mismatch | 1 | codes, scales or writes are wrong |\n"
         "| unsupported | 1 | outside what the target declares, or cannot run here |\n"
         "| pass | 1 | every byte compared is right |\n\n"
-        "- Independence judged in 2 of 2 compared cases.\n\n"
         "#### mismatch, sibling-pitch in V, 1 case\n\n"
         "V is read with K's pitch: 1152 elements from row to row instead of 384.\n\n"
-        "- found: 2684 of 3072 V codes wrong, 0 of 3072 K; first: V token 1 head 0 dim 0 slot 4: got 0x7E, want 0x31 "
-        "(x = 0.00341796875, scale = 2.18493598e-05)\n"
-        "- explains: 2684 of 2684 wrong bytes (pitch = 1152, declared = 384)\n"
-        "- or: dense-heads in V explains 764 of 2684\n"
-        "- tolerance: a usual tolerance test (max abs 0.08) would have passed V: K 0.58, V 0.042\n"
-        "- case: `3fa9c1: k_view=qkv k_values=columns*5 v_values=columns*0.01`\n\n"
+        "- **found**: 2684 of 3072 V codes wrong, 0 of 3072 K; first: V token 1 head 0 dim 0 slot 4: got 0x7E, want "
+        "0x31 (x = 0.00341796875, scale = 2.18493598e-05)\n"
+        "- **or**: dense-heads in V explains 764 of 2684\n"
+        "- **tolerance**: a usual tolerance test (max abs 0.08) would have passed V: K 0.58, V 0.042\n"
+        "- **case**: `3fa9c1: k_view=qkv k_values=columns*5 v_values=columns*0.01`\n\n"
         "```sh\nkvcheck matrix --target specimen:shared-pitch --arch sm_90 --select 3fa9c1 --out repeat\n```\n\n"
+        "<details><summary>More of this group</summary>\n\n"
+        "- **explains**: 2684 of 2684 wrong bytes (pitch = 1152, declared = 384)\n\n"
+        "</details>\n\n"
         "#### Other outcomes\n\n"
         "- unsupported, 1 case (e.g. `5e7a11`): accepts inner=1; K has an inner stride of 2\n\n"
     )
@@ -74,24 +79,33 @@ def test_the_environment_is_folded_with_the_command() -> None:
     )
 
 
-def test_a_traceback_is_folded_and_cut_to_sixty_lines() -> None:
+def test_what_a_process_printed_is_folded_and_cut() -> None:
     """The beginning and the end stay, the gap is counted."""
     error = "\n".join([f"line {n}" for n in range(200)] + ["ValueError: ``` | no"])
     made = markdown(report(msgspec.structs.replace(CRASH, process=ProcessVerdict(exit=1, error=error))))
-    folded = made.partition("<summary>What the process said (c0ffee)</summary>\n\n")[2].partition("\n\n</details>")[0]
+    folded = made.partition("What the process said (`c0ffee`):\n\n")[2].partition("\n\n</details>")[0]
     lines = folded.split("\n")
     assert lines[0] == "````text"
     assert lines[-2:] == ["ValueError: ``` | no", "````"]
-    assert len(lines) == 62
-    assert "... 142 lines left out ..." in lines
+    assert len(lines) == TRACEBACK_LINES + 2
+    assert f"... {201 - TRACEBACK_LINES + 1} lines left out ..." in lines
 
 
 def test_sanitizer_records_are_folded() -> None:
     """Each record is a line."""
     made = markdown(report(VIOLATION))
+    assert "<details><summary>More of this group</summary>" in made
+    assert "Sanitizer records:\n\n```text\nInvalid __global__ read of size 2 bytes at store.py:41\n```" in made
+
+
+def test_counts_by_axis_value_are_a_table_of_judged_cases() -> None:
+    """Cases of the group out of those judged; a case that the target does not take is none of them."""
+    tokens = [msgspec.structs.replace(SEED, id=str(n), axes={"tokens": n}) for n in (2, 3)]
+    outside = msgspec.structs.replace(UNSUPPORTED, axes={"tokens": 3})
+    made = markdown(report(msgspec.structs.replace(PASS, axes={"tokens": 2}), *tokens, outside))
     assert (
-        "<details><summary>Sanitizer records</summary>\n\n```text\n"
-        "Invalid __global__ read of size 2 bytes at store.py:41\n```" in made
+        "| axis | cases of this group / cases judged, by value |\n| --- | --- |\n| `tokens` | `3: 1/1, 2: 1/2` |"
+        in made
     )
 
 
@@ -171,7 +185,7 @@ def test_hostile_strings_stay_strings() -> None:
     assert "<script>" not in prose
     assert "@you" not in prose
     assert "**b**" not in prose
-    assert made.count("\n</details>") == prose.count("<details>") == 3
+    assert made.count("\n</details>") == prose.count("<details>") == 4
     for line in made.split("\n"):
         if line.startswith("| ") and "x" in line:
             assert len(re.findall(r"(?<!\\)\|", line)) == 3

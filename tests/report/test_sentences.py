@@ -91,6 +91,7 @@ def test_notes_say_what_is_neither_failure_nor_nothing() -> None:
     assert sentences.notes(made)[1:] == [
         f"{legal}.",
         "The target copies v by aten.clone in 1 case.",
+        "2 passing cases share their inputs with another, in other views or layouts: all left the same bytes.",
         "The verdict changed in a fresh interpreter in 1 case; first: 2.",
     ]
     strict = sentences.notes(made, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from kvcheck.errors import ReportError
+from kvcheck.report import sentences
 from kvcheck.report.progress import make_console
 from kvcheck.report.terminal import Progress, show, show_error
 from kvcheck.report.write import Written
@@ -66,6 +68,7 @@ mismatch, sibling-pitch in V, 1 case
   unsupported   1  accepts inner=1; K has an inner stride of 2 (e.g. 5e7a11)
 
 Independence judged in 2 of 2 compared cases.
+{unexercised}
 No case could have shown 2 of 4 faults: index-wrap, graph-stale.
 
   report     out/report.md
@@ -79,7 +82,8 @@ def test_the_original_fault_to_the_letter() -> None:
     """The whole summary at 80 columns: only what is to be copied is longer than the terminal."""
     files = Written(Path("out/report.json"), Path("out/report.md"))
     made = shown(report(PASS, SEED, UNSUPPORTED), written=[files], code=1)
-    assert made == SEED_TEXT
+    unexercised = "\n".join(textwrap.fill(line, 80) for line in sentences.unexercised(report(PASS, SEED, UNSUPPORTED)))
+    assert made == SEED_TEXT.format(unexercised=unexercised)
     assert [line for line in made.split("\n") if len(line) > 80] == [
         "  repeat     kvcheck matrix --target specimen:shared-pitch --arch sm_90 --select 3fa9c1 --out repeat"
     ]
@@ -91,14 +95,15 @@ def test_a_green_run_is_four_sentences() -> None:
         "\nspecimen:shared-pitch  1 case passed, 1 compared\n"
         "1 of 1 planned case, natively on NVIDIA H200 (sm_90), torch 2.11.0, triton 3.6.0.\n\n"
         "Independence judged in 1 of 1 compared case.\n"
+        f"{textwrap.fill(sentences.unexercised(report(PASS))[0], 120)}\n"
         "No case could have shown 2 of 4 faults: index-wrap, graph-stale.\n"
     )
 
 
 def test_a_traceback_is_shown_by_its_end() -> None:
-    """Eight lines beside their label; one line alone is not told twice."""
+    """The reader's own frames and the exception beside their label; one line alone is not told twice."""
     made = shown(report(CRASH))
-    assert "  said       Traceback (most recent call last):\n               File" in made
+    assert "  said       store.py:41, in store\n                 kernel[grid](k, v, slots" in made
     short = msgspec.structs.replace(CRASH, process=ProcessVerdict(exit=1, error="KeyError: 3\n"))
     assert "  said " not in shown(report(short))
     assert "  exit 1: KeyError: 3\n" in shown(report(short))
@@ -247,3 +252,19 @@ def test_rich_pandas_and_torch_are_not_imported_before_they_are_needed() -> None
     )
     made = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert made.stdout.strip() == ""
+
+
+def test_a_log_tells_a_few_failing_cases_of_each_kind_and_counts_the_others() -> None:
+    """Three lines for cases alike, twelve in all; the end says how many more there are, and where they stand."""
+    out, file = console(200)
+    with Progress(40, "t", out) as bar:
+        for n in range(20):
+            bar.advance(msgspec.structs.replace(SEED, id=f"s{n}"))
+        for n in range(2):
+            bar.advance(msgspec.structs.replace(CRASH, id=f"c{n}"))
+        for n in range(20):
+            fault = msgspec.structs.replace(SEED.diagnosis[0], fault=f"fault-{n}")
+            bar.advance(msgspec.structs.replace(SEED, id=f"f{n}", diagnosis=(fault,)))
+    lines = file.getvalue().splitlines()
+    assert [line.split()[1] for line in lines[1:-1]] == ["s0", "s1", "s2", "c0", "c1", *(f"f{n}" for n in range(7))]
+    assert lines[-1] == "30 more cases like these: grouped below, each by itself in report.json"

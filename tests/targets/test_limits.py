@@ -39,6 +39,11 @@ def _reason(case: Case, accepts: Accepts = Accepts(), contract: Contract = CONTR
             "takes as many rows as slots; the case has 5 rows and 2 slots",
         ),
         (Case(k_view="offset1"), Accepts(align=16), "takes addresses in multiples of 16 bytes; K lies 2 past one"),
+        (
+            Case(),
+            Accepts(align=4096),
+            "takes addresses in multiples of 4096 bytes; allocations begin at multiples of 512",
+        ),
     ],
 )
 def test_a_case_outside_a_limit_says_what_is_taken_and_what_it_has(case: Case, accepts: Accepts, reason: str) -> None:
