@@ -328,6 +328,7 @@ SanitizerKind: TypeAlias = Literal[
     "uninitialised",
     "foreign",
     "gap",
+    "stray",
     "misaligned",
     "race",
     "barrier",
@@ -337,7 +338,8 @@ SanitizerKind: TypeAlias = Literal[
     "assert",
     "other",
 ]
-"""What a sanitizer's record is of. `foreign`: another tensor's memory; `gap`: between the rows of a strided tensor."""
+"""What a sanitizer's record is of. `foreign`: another tensor's memory; `gap`: between the rows of a strided tensor;
+`stray`: a store to an element that is not to be stored."""
 
 Side: TypeAlias = Literal["", "inside", "gap", "before", "after"]
 """Where an address lies by a tensor: in an element, between its elements, before its first byte, after its last."""
@@ -404,6 +406,10 @@ class SanitizerRecord(msgspec.Struct, frozen=True):
     count: int = 1
     """Accesses in all."""
     host: tuple[str, ...] = ()
+    through: str = ""
+    """The kernel's argument that the pointer came from, where the tool can tell."""
+    memory: str = ""
+    """Whose memory was hit, where it is another tensor's than `tensor`, which the pointer is of."""
 
 
 class SanitizerRun(msgspec.Struct, frozen=True):

@@ -1,0 +1,54 @@
+"""What was seen at one line: accesses of one kind, by one argument, to one place, of all programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from kvcheck.sanitizer.shadow.pointers import Argument
+from kvcheck.sanitizer.shadow.segments import Addresses
+from kvcheck.sanitizer.shadow.where import Site
+
+Kind: TypeAlias = Literal["out-of-bounds", "gap", "foreign", "uninitialised", "stray"]
+Access: TypeAlias = Literal["read", "write", "atomic"]
+
+#: Addresses that a finding keeps, so that a kernel gone wild does not fill the memory. All lanes are counted.
+KEPT = 1 << 20
+
+
+class Key(NamedTuple):
+    """What accesses have in common that are one finding."""
+
+    kind: Kind
+    access: Access
+    kernel: str
+    site: Site | None
+    argument: Argument
+    """What the pointer came from."""
+    hit: int
+    """The tensor whose element was hit, or NOBODY."""
+    size: int
+
+
+@dataclass
+class Finding:
+    """How often, by which programs, and where, in the first launch of the target that shows it."""
+
+    launch: int
+    count: int = 0
+    programs: set[tuple[int, int, int]] = field(default_factory=set)
+    addresses: list[Addresses] = field(default_factory=list)
+
+    def add(self, addresses: Addresses, program: tuple[int, int, int]) -> None:
+        """Lanes of one program."""
+        kept = sum(len(each) for each in self.addresses)
+        self.count += len(addresses)
+        self.programs.add(program)
+        if kept < KEPT:
+            self.addresses.append(addresses[: KEPT - kept])
+
+    def where(self) -> Addresses:
+        """The addresses, sorted, each once."""
+        return np.unique(np.concatenate(self.addresses))
