@@ -390,8 +390,8 @@ class SanitizerRecord(msgspec.Struct, frozen=True):
     """Whose memory it is, or is nearest to; a `Placed.name`. Empty: none of the case's."""
     side: Side = ""
     first: int | None = None
-    """The nearest access: bytes past the tensor's last byte for `after`, before its first for `before` (1: the byte
-    next to it), from its first byte for `inside` and `gap`. None where the tool names no address."""
+    """The nearest access, in bytes: from the tensor's end for `after` (0: the byte that follows it), before its start
+    for `before` (1: the byte that precedes it), from its start for `inside` and `gap`. None: no address is known."""
     last: int | None = None
     """The farthest access, counted likewise."""
     pitch: int | None = None

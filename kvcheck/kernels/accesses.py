@@ -1,4 +1,4 @@
-"""The kernel that shadow memory tests itself with: each line is one access, and says in its comment what is wrong with it, if anything."""
+"""The kernel that shadow memory tests itself with: an access a line, and in a comment what is wrong with it."""
 
 from __future__ import annotations
 

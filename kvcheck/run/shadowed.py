@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from kvcheck.api import LoadTarget, Target
 from kvcheck.draw.inputs import Inputs, addressed
@@ -84,8 +85,10 @@ def _write(job: Job, run: SanitizerRun) -> None:
 def _rows(target: Target, placement: Placement, inputs: Inputs) -> Rows:
     """The rows that the case addresses, by tensor."""
     kept = addressed(inputs.slots)
-    names = {tensor.name for tensor in placement.tensors}
-    slots = {name: inputs.slots[kept] for name in ("k_codes", "v_codes", "k_scales", "v_scales") if name in names}
+    names: set[str] = {tensor.name for tensor in placement.tensors}
+    slots: dict[str, npt.NDArray[np.int64]] = {
+        name: inputs.slots[kept] for name in ("k_codes", "v_codes", "k_scales", "v_scales") if name in names
+    }
     if isinstance(target, LoadTarget):
         return {**slots, **dict.fromkeys(("out_k", "out_v"), np.flatnonzero(kept))}
     return slots

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kvcheck.sanitizer.fold import indices, ranges
 from kvcheck.sanitizer.shadow.elements import Reading, pitch_of, reading, row_axes
 from kvcheck.sanitizer.shadow.findings import Finding, Key
-from kvcheck.sanitizer.shadow.folding import grouped, programs, ranges
 from kvcheck.sanitizer.shadow.segments import NOBODY, Addresses, extents
 from kvcheck.schema import ITEMSIZE, Placed, Placement, SanitizerRecord, Side
 
@@ -40,7 +40,7 @@ class Describer:
         return SanitizerRecord(
             tool=TOOL,
             kind=key.kind,
-            says=self._says(key, addresses, side, read) + late,
+            says=self._says(key, addresses, side, (first or 0, last or 0), read) + late,
             access=key.access,
             size=key.size,
             kernel=key.kernel,
@@ -54,7 +54,7 @@ class Describer:
             pitch=read.pitch if read else None,
             tokens=read.rows if read else (),
             heads=read.heads if read else (),
-            blocks=programs(finding.programs),
+            blocks=indices(finding.programs),
             count=finding.count,
             host=key.site.callers if key.site else (),
             through=key.argument.name,
@@ -81,26 +81,31 @@ class Describer:
         start, stop = span
         after, before = addresses + key.size > stop, addresses < start
         if after.all():
-            return "after", max(int(addresses[0]) - stop, 0) + 1, max(int(addresses[-1]) - stop, 0) + 1
+            return "after", max(int(addresses[0]) - stop, 0), max(int(addresses[-1]) - stop, 0)
         if before.all():
             return "before", start - int(addresses[-1]), start - int(addresses[0])
         if (after | before).any():
             return "", None, None
         return ("gap" if key.kind == "gap" else "inside"), int(addresses[0]) - start, int(addresses[-1]) - start
 
-    def _says(self, key: Key, addresses: Addresses, side: Side, read: Reading | None) -> str:
+    def _says(self, key: Key, addresses: Addresses, side: Side, distance: tuple[int, int], read: Reading | None) -> str:
+        """The finding in one sentence without a subject: the kernel's line is that."""
         verb = _VERBS[key.access]
         if key.kind == "uninitialised":
             return f"{verb} {self._elements(key.hit, addresses)}, which nothing has stored"
         if key.kind == "stray":
             return f"{verb} {self._elements(key.hit, addresses)}, which is not to be stored"
+        if key.kind == "misaligned":
+            return f"{verb} {self._elements(key.hit, addresses)}, {key.size} bytes at no multiple of {key.size}"
         meant = key.argument.owner
         name = self._name(key)
-        if key.kind == "gap":
+        if not key.argument.name and meant == NOBODY:
+            what = f"{verb} through a pointer that no argument leads to"
+        elif key.kind == "gap":
             what = f"{verb} between the rows of {name}"
         elif side in ("after", "before"):
-            edge = "past the end of" if side == "after" else "before the begin of"
-            what = f"{verb} {self._bytes(meant, addresses, key, side)} {edge} {name}"
+            edge = "past the end of" if side == "after" else "before the start of"
+            what = f"{verb} {_far(*distance)} {edge} {name}"
         else:
             what = f"{verb} outside the elements of {name}"
         if key.hit != NOBODY:
@@ -113,19 +118,9 @@ class Describer:
         owner = key.argument.owner
         if owner != NOBODY:
             return NAMES.get(self._tensor(owner).name, self._tensor(owner).name)
-        if not key.argument.name:
-            return "every tensor"
-        return f"argument {key.argument.name}" + ("" if key.argument.own is None else ", the target's own memory")
-
-    def _bytes(self, meant: int, addresses: Addresses, key: Key, side: Side) -> str:
-        """How far, from the edge to the nearest byte and to the farthest: 0 is right at the edge."""
-        span = self._span(meant, key)
-        assert span is not None
-        gaps = addresses - span[1] if side == "after" else span[0] - addresses
-        near, far = max(int(gaps.min()), 0), max(int(gaps.max()), 0)
-        if near == far:
-            return "right" if near == 0 else f"{grouped(near)} byte{'' if near == 1 else 's'}"
-        return f"{grouped(near)} to {grouped(far)} bytes"
+        return f"argument {key.argument.name}, " + (
+            "which is empty" if key.argument.own is None else "the target's own"
+        )
 
     def _would_be(self, meant: int, addresses: Addresses, read: Reading | None) -> str:
         """The rows that the addresses would be, at the pitch that makes them some."""
@@ -167,6 +162,18 @@ class Describer:
         if not inside.all():
             places.append("outside every allocation")
         return f", {_joined(places)}" if places else ""
+
+
+def _far(near: int, far: int) -> str:
+    """How far from a tensor's edge, in bytes: 0 is right at its end."""
+    if near == far:
+        return "right" if near == 0 else f"{_grouped(near)} byte{'' if near == 1 else 's'}"
+    return f"{_grouped(near)} to {_grouped(far)} bytes"
+
+
+def _grouped(number: int) -> str:
+    """`7 680`."""
+    return f"{number:,}".replace(",", " ")
 
 
 def _unit(tensor: Placed) -> str:

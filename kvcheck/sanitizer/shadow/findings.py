@@ -11,7 +11,7 @@ from kvcheck.sanitizer.shadow.pointers import Argument
 from kvcheck.sanitizer.shadow.segments import Addresses
 from kvcheck.sanitizer.shadow.where import Site
 
-Kind: TypeAlias = Literal["out-of-bounds", "gap", "foreign", "uninitialised", "stray"]
+Kind: TypeAlias = Literal["out-of-bounds", "gap", "foreign", "uninitialised", "stray", "misaligned"]
 Access: TypeAlias = Literal["read", "write", "atomic"]
 
 #: Addresses that a finding keeps, so that a kernel gone wild does not fill the memory. All lanes are counted.

@@ -1,4 +1,4 @@
-"""Triton's interpreter, with every load, store and atomic shown to a watcher. The only place that touches how it does them.
+"""Triton's interpreter, its loads, stores and atomics shown to a watcher. The only place that touches how it does them.
 
 `triton.runtime.interpreter._interpreter` (the native loads and stores), `_implicit_cvt` (what makes a pointer of a
 tensor argument), `InterpretedFunction.run` and `interpreter_builder.grid_idx` are private. They were seen to be what
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from kvcheck.sanitizer.shadow.pointers import Pointers, View, plain, tagged
+from kvcheck.sanitizer.shadow.pointers import Pointers, View, tagged
 
 Array: TypeAlias = npt.NDArray[np.generic]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -35,10 +35,12 @@ class Watcher(Protocol):
     def received(self, view: View, /) -> int:
         """A tensor argument: the number for its pointers to carry, from 1."""
 
-    def accessed(self, access: str, pointers: Pointers, size: int, program: Callable[[], Grid], /) -> Mask | None:
+    def accessed(
+        self, access: str, pointers: Pointers, size: int, program: Callable[[], Grid], /
+    ) -> tuple[Pointers, Mask | None]:
         """One `read`, `write` or `atomic`, all active lanes of a program: `size` bytes at each pointer.
 
-        The lanes that may be performed; None for all of them.
+        The addresses, and the lanes that may be performed; None for all of them.
         """
 
 
@@ -75,53 +77,63 @@ class _Native:
 
     def load(self, pointers: Pointers, mask: Mask, other: Array, dtype: np.dtype[np.generic]) -> Array:
         """Load the lanes that the watcher permits; the others are zero."""
-        refused = self._refused("read", pointers, mask, np.dtype(dtype).itemsize)
+        addresses, refused = self._shown("read", pointers, mask, np.dtype(dtype).itemsize)
         if refused is not None:
             mask, other = mask & ~refused, np.where(refused, other.dtype.type(0), other)
-        loaded: Array = self._native.load(plain(pointers), mask, other, dtype)
+        loaded: Array = self._native.load(addresses, mask, other, dtype)
         return loaded
 
     def store(self, pointers: Pointers, value: Array, mask: Mask) -> object:
         """Store the lanes that the watcher permits."""
-        refused = self._refused("write", pointers, mask, value.dtype.itemsize)
-        return self._native.store(plain(pointers), value, mask if refused is None else mask & ~refused)
+        addresses, refused = self._shown("write", pointers, mask, value.dtype.itemsize)
+        return self._native.store(addresses, value, mask if refused is None else mask & ~refused)
 
     def atomic_rmw(self, operation: object, pointers: Pointers, value: Array, mask: Mask, order: object) -> Array:
         """Perform the lanes that the watcher permits."""
-        refused = self._refused("atomic", pointers, mask, value.dtype.itemsize)
+        addresses, refused = self._shown("atomic", pointers, mask, value.dtype.itemsize)
         allowed = mask if refused is None else mask & ~refused
-        found: Array = self._native.atomic_rmw(operation, plain(pointers), value, allowed, order)
+        found: Array = self._native.atomic_rmw(operation, addresses, value, allowed, order)
         return found if refused is None else np.where(refused, found.dtype.type(0), found)
 
     def atomic_cas(self, pointers: Pointers, expected: Array, value: Array, order: object) -> Array:
         """Perform the lanes that the watcher permits; the others are zero."""
-        refused = self._refused("atomic", pointers, np.ones(pointers.shape, np.bool_), value.dtype.itemsize)
+        every = np.ones(pointers.shape, np.bool_)
+        addresses, refused = self._shown("atomic", pointers, every, value.dtype.itemsize)
         if refused is None:
-            whole: Array = self._native.atomic_cas(plain(pointers), expected, value, order)
+            whole: Array = self._native.atomic_cas(addresses, expected, value, order)
             return whole
         found = np.zeros(pointers.shape, value.dtype)
         kept = ~refused
         if kept.any():
-            found[kept] = self._native.atomic_cas(plain(pointers[kept]), expected[kept], value[kept], order)
+            found[kept] = self._native.atomic_cas(addresses[kept], expected[kept], value[kept], order)
         return found
 
-    def _refused(self, access: str, pointers: Pointers, mask: Mask, size: int) -> Mask | None:
-        active = pointers.reshape(-1) if mask.all() else pointers[mask]
+    def _shown(self, access: str, pointers: Pointers, mask: Mask, size: int) -> tuple[Pointers, Mask | None]:
+        """The addresses to hand on, zero where the mask leaves a lane out, and the lanes that are refused, if any."""
+        whole = bool(mask.all())
+        active = pointers.reshape(-1) if whole else pointers[mask]
         if not active.size:
-            return None
-        permitted = self._watcher.accessed(access, active, size, self._program)
+            return np.zeros_like(pointers), None
+        found, permitted = self._watcher.accessed(access, active, size, self._program)
+        if whole:
+            addresses = found.reshape(pointers.shape)
+        else:
+            addresses = np.zeros_like(pointers)
+            addresses[mask] = found
         if permitted is None:
-            return None
+            return addresses, None
         refused = np.zeros(pointers.shape, np.bool_)
         refused[mask] = ~permitted
-        return refused
+        return addresses, refused
 
     def _program(self) -> Grid:
         x, y, z = self._module.interpreter_builder.grid_idx
         return int(x), int(y), int(z)
 
 
-def _numbered(original: Callable[[object], object], watcher: Watcher, names: dict[int, list[str]]) -> Callable[[object], object]:
+def _numbered(
+    original: Callable[[object], object], watcher: Watcher, names: dict[int, list[str]]
+) -> Callable[[object], object]:
     """`_implicit_cvt`, whose pointers carry their argument's number."""
 
     def convert(argument: object) -> object:

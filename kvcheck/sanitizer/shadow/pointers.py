@@ -1,7 +1,8 @@
 """Which argument a pointer came from: every tensor argument's address carries the argument's number above it.
 
-User addresses have 47 bits, a pointer 64. Pointer arithmetic keeps what lies above bit 47, whatever is added, so that
-an access far outside every tensor still says where it set out from. A pointer without a number was made of an integer.
+A pointer has 64 bits and a user's address 47. An argument's number stands in the upper bits, its address in the middle
+of the range below, so that the number stays whatever up to 2^55 is added or taken away: an access far outside every
+tensor still says where it set out from. A pointer without a number was made of an integer.
 """
 
 from __future__ import annotations
@@ -15,28 +16,36 @@ from kvcheck.sanitizer.shadow.segments import NOBODY, Addresses, Flags, Segments
 
 Pointers = npt.NDArray[np.uint64]
 
-_BITS = 48
-_ADDRESS = np.uint64((1 << _BITS) - 1)
+_BITS = 56
+_MIDDLE = 1 << (_BITS - 1)
 #: The greatest number that leaves a pointer positive when it is cast to int64.
 MOST = (1 << (63 - _BITS)) - 1
+#: An address further than this from zero is not believed to be of the argument whose number it seems to carry.
+_BELIEVED = 1 << 52
+#: User addresses are below this.
+CANONICAL = 1 << 47
 
 
 def tagged(address: int, number: int) -> int:
-    """The pointer that an argument's number and address make. Raises ValueError where there are too many arguments."""
+    """The pointer that an argument's number, from 1, and address make. Raises ValueError for too many arguments."""
     if number > MOST:
         raise ValueError(f"{number} tensor arguments in one launch; expected {MOST} or fewer")
-    return (number << _BITS) + address
+    return (number << _BITS) + _MIDDLE + address
 
 
-def split(pointers: Pointers) -> tuple[npt.NDArray[np.int64], Addresses]:
-    """The numbers and addresses of pointers."""
+def split(pointers: Pointers, count: int) -> tuple[npt.NDArray[np.int64], Addresses]:
+    """The numbers and addresses of pointers, where numbers to `count` are in use.
+
+    A pointer with none of these has number 0, and is its own address.
+    """
     numbers = (pointers >> np.uint64(_BITS)).astype(np.int64)
-    return numbers, (pointers & _ADDRESS).astype(np.int64)
-
-
-def plain(pointers: Pointers) -> Pointers:
-    """Pointers as the machine takes them."""
-    return pointers & _ADDRESS
+    numbers[numbers > count] = 0
+    whole = pointers.astype(np.int64)
+    addresses = whole - (numbers << _BITS) - _MIDDLE
+    wild = (numbers == 0) | (np.abs(addresses) > _BELIEVED)
+    if wild.any():
+        numbers[wild], addresses[wild] = 0, whole[wild]
+    return numbers, addresses
 
 
 @dataclass(frozen=True)

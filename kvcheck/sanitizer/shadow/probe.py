@@ -33,7 +33,11 @@ def _difference(version: str) -> str | None:
 
     placement = _placement()
     memory = torch.zeros(placement.allocations[0], dtype=torch.uint8)
-    tensors = {placed.name: _tensor(memory, placed) for placed in placement.tensors}
+    tensors = {}
+    for placed in placement.tensors:
+        view = torch.empty(0, dtype=torch.float32 if placed.dtype == "fp32" else torch.uint8)
+        start = placed.offset // view.itemsize
+        tensors[placed.name] = view.set_(memory.untyped_storage(), start, placed.dims, placed.strides)
     tensors["k"].copy_(torch.arange(1.0, 2 * _SIZE + 1).reshape(2, 1, _SIZE))
     rows = {"k_codes": np.array([0]), "v_codes": np.array([0])}
     with watch(placement, (memory.data_ptr(),), rows) as watched:
@@ -44,7 +48,7 @@ def _difference(version: str) -> str | None:
     right = [line for line, kind in wanted if kind == "right"]
     for line, kind in sorted(wanted):
         if kind != "right" and (line, kind) not in seen:
-            return f"triton {version}: shadow memory did not see the known {kind} access at line {line} of its self-test"
+            return f"triton {version}: shadow memory missed the {kind} access at line {line} of its self-test"
     for line, kind in sorted(seen - wanted):
         what = "a right access" if line in right else f"line {line}"
         return f"triton {version}: shadow memory calls {what} of its self-test {kind}"
@@ -70,12 +74,3 @@ def _placement() -> Placement:
         for name, offset in (("k_codes", 512), ("v_codes", 768))
     ]
     return Placement("arena", (1024,), (k, v, *codes), (), 2, independence=False)
-
-
-def _tensor(memory: object, placed: Placed) -> object:
-    import torch  # noqa: PLC0415
-
-    assert isinstance(memory, torch.Tensor)
-    kind = torch.float32 if placed.dtype == "fp32" else torch.uint8
-    start = placed.offset // kind.itemsize
-    return torch.empty(0, dtype=kind).set_(memory.untyped_storage(), start, placed.dims, placed.strides)

@@ -1,4 +1,4 @@
-"""The allocation map by address: which tensor's element lies where, whether it holds a value, whether it is to be stored.
+"""The allocation map by address: which tensor's element lies where, whether it holds a value, whether it is due.
 
 Sorted intervals, looked up by bisection: a cache of 2^32 elements needs as many entries as it has rows, and no copy.
 """
@@ -57,7 +57,8 @@ class Segments:
             & (self.owners[found] == self.owners[following])
             & (addresses + size <= self.stops[following])
         )
-        return inside | straddles
+        either: Flags = inside | straddles
+        return either
 
 
 def segments(placement: Placement, bases: tuple[int, ...], rows: dict[str, npt.NDArray[np.int64]]) -> Segments:

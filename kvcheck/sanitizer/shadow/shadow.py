@@ -1,16 +1,20 @@
-"""The judge of single accesses: each lane's address against the map, the argument its pointer came from, and what it does."""
+"""The judge of single accesses: each lane's address, what it does, and which argument its pointer came from."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
 from kvcheck.sanitizer.shadow.findings import Access, Finding, Key, Kind
-from kvcheck.sanitizer.shadow.pointers import Argument, Pointers, View, allowed, argument, split
+from kvcheck.sanitizer.shadow.pointers import CANONICAL, Argument, Pointers, View, allowed, argument, split
 from kvcheck.sanitizer.shadow.segments import NOBODY, Addresses, Flags, Indices, Segments
 from kvcheck.sanitizer.shadow.where import Site
+
+#: Says which program of the grid is under way.
+Program: TypeAlias = Callable[[], tuple[int, int, int]]
 
 #: What a pointer is that carries no argument's number: made of an integer. It may reach what kvcheck owns.
 _LOOSE = Argument("", NOBODY, frozenset(), None)
@@ -71,25 +75,22 @@ class Shadow:
         self._reach = []
         return len(self._arguments) - 1
 
-    def accessed(
-        self, access: str, pointers: Pointers, size: int, program: Callable[[], tuple[int, int, int]]
-    ) -> Flags | None:
-        """Judge the lanes of one access; those that may be performed, or None for all."""
+    def accessed(self, access: str, pointers: Pointers, size: int, program: Program) -> tuple[Pointers, Flags | None]:
+        """Judge the lanes of one access: their addresses, and those that may be performed, or None for all."""
         started = time.perf_counter()
-        try:
-            return self._accessed(access, pointers, size, program)  # type: ignore[arg-type] # one of the three
-        finally:
-            self.seconds += time.perf_counter() - started
-
-    def _accessed(
-        self, access: Access, pointers: Pointers, size: int, program: Callable[[], tuple[int, int, int]]
-    ) -> Flags | None:
         self.lanes += len(pointers)
-        numbers, addresses = split(pointers)
+        numbers, addresses = split(pointers, len(self._arguments) - 1)
+        permitted = self._judged(access, numbers, addresses, size, program)  # type: ignore[arg-type] # one of three
+        self.seconds += time.perf_counter() - started
+        return addresses.astype(np.uint64), permitted
+
+    def _judged(
+        self, access: Access, numbers: Indices, addresses: Addresses, size: int, program: Program
+    ) -> Flags | None:
         first = int(numbers[0])
         if (numbers == first).all():
             return self._by_one(access, first, addresses, size, program)
-        permitted = np.ones(len(pointers), np.bool_)
+        permitted = np.ones(len(addresses), np.bool_)
         for number in np.unique(numbers):
             lanes = numbers == number
             some = self._by_one(access, int(number), addresses[lanes], size, program)
@@ -97,18 +98,15 @@ class Shadow:
                 permitted[lanes] = some
         return None if permitted.all() else permitted
 
-    def _by_one(
-        self, access: Access, number: int, addresses: Addresses, size: int, program: Callable[[], tuple[int, int, int]]
-    ) -> Flags | None:
+    def _by_one(self, access: Access, number: int, addresses: Addresses, size: int, program: Program) -> Flags | None:
         """Judge lanes whose pointers come from one argument."""
-        # A pointer below its argument by more than the address has bits left is some other number's, or none's.
-        number = number if 0 <= number < len(self._arguments) else 0
         one = self._arguments[number]
         if one.own is not None and ((addresses >= one.own[0]) & (addresses + size <= one.own[1])).all():
             return None
         found = self._map.at(addresses)
         holds = self._map.hold(found, addresses, size)
         mine = holds & self._reaches(number)[self._map.owners[found]]
+        askew = mine & (addresses % size != 0)
         stray = unset = np.zeros(len(addresses), np.bool_)
         if access != "read":
             stray = mine & ~self._map.due[found]
@@ -118,9 +116,11 @@ class Shadow:
         if access != "read":
             self._stored.append((addresses, size))
             self._bytes = None
-        if (mine & ~stray & ~unset).all():
+        if (mine & ~stray & ~unset & ~askew).all():
             return None
-        kinds: dict[Kind, Flags] = {"foreign": holds & ~mine, "uninitialised": unset, "stray": stray}
+        kinds: dict[Kind, Flags] = {
+            "foreign": holds & ~mine, "uninitialised": unset, "stray": stray, "misaligned": askew & ~stray & ~unset,
+        }  # fmt: skip
         self._keep(access, one, addresses, size, kinds, np.where(holds, self._map.owners[found], NOBODY), program)
         return self._performed(one, addresses, size)
 
@@ -142,7 +142,7 @@ class Shadow:
             found[asked] = np.isin(wanted, self.stored()).all(axis=1)
         return found
 
-    def _keep(  # noqa: PLR0913, PLR0917 - all that is known of the lanes
+    def _keep(
         self,
         access: Access,
         one: Argument,
@@ -150,15 +150,15 @@ class Shadow:
         size: int,
         kinds: dict[Kind, Flags],
         hits: Indices,
-        program: Callable[[], tuple[int, int, int]],
+        program: Program,
     ) -> None:
         """Keep what is wrong. `hits` are the tensors whose elements lie at the addresses."""
         outside = (hits == NOBODY) & ~_inside((one.own,) if one.own else (), addresses, size)
         if one is _LOOSE:
-            # A table of pointers to memory of the target's own looks like this, and so does a wild pointer.
-            ours = _inside(self._spans, addresses, size)
-            self.unknown += int((~ours).sum())
-            outside &= ours
+            # A table of pointers to memory of the target's own looks like this, and so do some wild pointers.
+            elsewhere = ~_inside(self._spans, addresses, size) & (addresses >= 0) & (addresses < CANONICAL)
+            self.unknown += int(elsewhere.sum())
+            outside &= ~elsewhere
         between = _inside(tuple(self._extents[index] for index in sorted(one.covers)), addresses, size)
         kinds = {**kinds, "gap": outside & between, "out-of-bounds": outside & ~between}
         site, at = self._site(), program()

@@ -46,7 +46,7 @@ class Watched:
         shadow = self.shadow
         doubt = self.doubt
         if doubt is None and shadow.unknown:
-            doubt = f"{shadow.unknown} accesses through pointers that no argument is the source of could not be followed"
+            doubt = f"{shadow.unknown} accesses, through pointers that come from no argument, could not be followed"
         found = records(shadow.findings, self._placement, self._bases)
         quiet = "" if shadow.kernels else "no Triton kernel was launched"
         return SanitizerRun(

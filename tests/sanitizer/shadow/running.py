@@ -42,4 +42,3 @@ def shadow(spec: str | Path, target: str, cases: Sequence[Case], *, witness: boo
 
 def _seen(case: Case, folder: Path, ended: Ended, info: TargetInfo) -> Shadowed:
     return Shadowed(case, read(folder), result_of(case, ended, folder, info, expect_declared=False))
-
