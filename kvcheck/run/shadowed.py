@@ -16,7 +16,8 @@ from kvcheck.memory.arena import Bytes, Memory
 from kvcheck.run.files import write_atomic
 from kvcheck.run.protocol import SHADOW, Job
 from kvcheck.sanitizer.shadow.probe import proof
-from kvcheck.sanitizer.shadow.watch import Rows, Watched, watch
+from kvcheck.sanitizer.shadow.segments import Rows
+from kvcheck.sanitizer.shadow.watch import Watched, watch
 from kvcheck.schema import Placement, SanitizerRun
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from kvcheck.sanitizer.fold import indices, ranges
-from kvcheck.sanitizer.shadow.elements import Reading, pitch_of, reading, row_axes
+from kvcheck.sanitizer.shadow.elements import Reading, guess, pitch_of, reading, row_axes
 from kvcheck.sanitizer.shadow.findings import Finding, Key
-from kvcheck.sanitizer.shadow.segments import NOBODY, Addresses, extents
+from kvcheck.sanitizer.shadow.segments import NOBODY, Addresses, Rows, extents
 from kvcheck.schema import ITEMSIZE, Placed, Placement, SanitizerRecord, Side
 
 TOOL = "shadow"
@@ -24,10 +24,10 @@ _VERBS = {"read": "reads", "write": "writes", "atomic": "updates"}
 
 
 class Describer:
-    """Turns findings on a placement, whose allocations begin at `bases`, into records."""
+    """Turns findings on a placement, whose allocations begin at `bases`, into records. `rows` are those addressed."""
 
-    def __init__(self, placement: Placement, bases: tuple[int, ...]) -> None:
-        self._placement, self._bases = placement, bases
+    def __init__(self, placement: Placement, bases: tuple[int, ...], rows: Rows) -> None:
+        self._placement, self._bases, self._rows = placement, bases, rows
         self._extents = extents(placement, bases)
 
     def record(self, key: Key, finding: Finding) -> SanitizerRecord:
@@ -35,7 +35,7 @@ class Describer:
         addresses = finding.where()
         meant = key.argument.owner if key.argument.owner != NOBODY else key.hit
         side, first, last = self._distance(meant, addresses, key)
-        read = self._read(meant, addresses)
+        read = self._read(meant, addresses) or self._guess(meant, finding)
         late = f" (only from launch {finding.launch} on)" if finding.launch > 1 else ""
         return SanitizerRecord(
             tool=TOOL,
@@ -68,7 +68,15 @@ class Describer:
         if index == NOBODY:
             return None
         tensor = self._tensor(index)
-        return reading(self._placement, tensor, self._bases[tensor.allocation], addresses)
+        return reading(tensor, self._bases[tensor.allocation], addresses)
+
+    def _guess(self, index: int, finding: Finding) -> Reading | None:
+        """The rows that were meant, at another pitch than the tensor's."""
+        if index == NOBODY:
+            return None
+        tensor = self._tensor(index)
+        base = self._bases[tensor.allocation]
+        return guess(self._placement, tensor, base, finding.lanes, self._rows.get(tensor.name))
 
     def _span(self, meant: int, key: Key) -> tuple[int, int] | None:
         return self._extents[meant] if meant != NOBODY else key.argument.own
@@ -92,9 +100,9 @@ class Describer:
         """The finding in one sentence without a subject: the kernel's line is that."""
         verb = _VERBS[key.access]
         if key.kind == "uninitialised":
-            return f"{verb} {self._elements(key.hit, addresses)}, which nothing has stored"
+            return f"{verb} what nothing has stored: {self._elements(key.hit, addresses)}"
         if key.kind == "stray":
-            return f"{verb} {self._elements(key.hit, addresses)}, which is not to be stored"
+            return f"{verb} what is not to be stored: {self._elements(key.hit, addresses)}"
         if key.kind == "misaligned":
             return f"{verb} {self._elements(key.hit, addresses)}, {key.size} bytes at no multiple of {key.size}"
         meant = key.argument.owner
@@ -119,7 +127,7 @@ class Describer:
         if owner != NOBODY:
             return NAMES.get(self._tensor(owner).name, self._tensor(owner).name)
         return f"argument {key.argument.name}, " + (
-            "which is empty" if key.argument.own is None else "the target's own"
+            "which has no element of any tensor" if key.argument.own is None else "the target's own"
         )
 
     def _would_be(self, meant: int, addresses: Addresses, read: Reading | None) -> str:
@@ -137,6 +145,8 @@ class Describer:
             return ""
         base = self._bases[tensor.allocation] + tensor.offset
         rows = tuple(int(row) for row in np.unique((addresses - base) // pitch_))
+        if rows[0] < tensor.dims[0]:
+            return ""
         return f" (where {_rows(unit, rows)} would be; there are {tensor.dims[0]})"
 
     def _elements(self, index: int, addresses: Addresses) -> str:
@@ -194,8 +204,10 @@ def _joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def records(findings: dict[Key, Finding], placement: Placement, bases: tuple[int, ...]) -> tuple[SanitizerRecord, ...]:
-    """Every finding as a record, by line."""
-    describer = Describer(placement, bases)
+def records(
+    findings: dict[Key, Finding], placement: Placement, bases: tuple[int, ...], rows: Rows
+) -> tuple[SanitizerRecord, ...]:
+    """Every finding as a record, by line. `rows` are those that the case addresses, by tensor."""
+    describer = Describer(placement, bases, rows)
     made = [describer.record(key, finding) for key, finding in findings.items()]
     return tuple(sorted(made, key=lambda each: (each.file, each.line, each.kind, each.tensor, each.memory)))

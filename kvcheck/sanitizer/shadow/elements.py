@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from kvcheck.sanitizer.shadow.findings import Grid
 from kvcheck.sanitizer.shadow.segments import ROWS, Addresses
 from kvcheck.schema import ITEMSIZE, Placed, Placement
 
@@ -39,33 +41,57 @@ def pitch_of(tensor: Placed) -> int:
     return tensor.strides[row_axes(tensor) - 1] if tensor.dims else 0
 
 
-def reading(placement: Placement, tensor: Placed, base: int, addresses: Addresses) -> Reading | None:
-    """The elements that addresses would be, at the first strides under which all of them are some.
+def reading(tensor: Placed, base: int, addresses: Addresses) -> Reading | None:
+    """The elements that addresses are, at the tensor's own strides; None where one of them is none.
 
-    Tried are the tensor's own, its own with its sibling's row pitch, the sibling's own, and its own with the pitch of
-    dense rows. `base` is the address of the tensor's allocation.
+    `base` is the address of the tensor's allocation.
     """
-    offsets = addresses - base - tensor.offset
-    item = ITEMSIZE[tensor.dtype]
-    if 0 in tensor.dims or (offsets % item).any():
-        return None
+    return _read(tensor, base, addresses, tensor.strides, "")
+
+
+def guess(
+    placement: Placement, tensor: Placed, base: int, lanes: Sequence[tuple[Grid, Addresses]], due: Addresses | None
+) -> Reading | None:
+    """The elements that addresses would be at another row pitch, where that is no chance.
+
+    Tried are the tensor's strides with its sibling's row pitch, the sibling's own strides, and the tensor's with the
+    pitch of dense rows. `lanes` are addresses by program. A pitch is believed where it makes rows of them that were to
+    be stored (`due`, for a cache), or else each program's row the token that the program's index is.
+    """
+    addresses = np.concatenate([each for _, each in lanes])
     for strides, whose in _candidates(placement, tensor):
-        indices = _indices(offsets // item, tensor.dims, strides)
-        if indices is not None:
-            return _reading(tensor, indices, strides, whose)
+        found = _read(tensor, base, addresses, strides, whose)
+        if found is None:
+            continue
+        if due is not None:
+            believed = set(found.rows) <= set(due.tolist())
+        else:
+            rows = [(program, _read(tensor, base, each, strides, whose)) for program, each in lanes]
+            believed = any(all(row and row.rows == (program[axis],) for program, row in rows) for axis in range(3))
+        if believed:
+            return found
     return None
 
 
 def _candidates(placement: Placement, tensor: Placed) -> list[tuple[tuple[int, ...], str]]:
     axes = row_axes(tensor)
     own = tensor.strides
-    found = [(own, "")]
+    found: list[tuple[tuple[int, ...], str]] = []
     sibling = placement.find(SIBLING.get(tensor.name, ""))
     if sibling is not None and len(sibling.dims) == len(tensor.dims):
-        found += [((*sibling.strides[:axes], *own[axes:]), sibling.name), (sibling.strides, sibling.name)]
+        found = [((*sibling.strides[:axes], *own[axes:]), sibling.name), (sibling.strides, sibling.name)]
     wide = int(np.prod(tensor.dims[axes:]))
     dense = [wide * int(np.prod(tensor.dims[axis + 1 : axes])) for axis in range(axes)]
-    return [*found, ((*dense, *own[axes:]), "dense")]
+    return [each for each in (*found, ((*dense, *own[axes:]), "dense")) if each[0] != own]
+
+
+def _read(tensor: Placed, base: int, addresses: Addresses, strides: tuple[int, ...], whose: str) -> Reading | None:
+    offsets = addresses - base - tensor.offset
+    item = ITEMSIZE[tensor.dtype]
+    if 0 in tensor.dims or (offsets % item).any():
+        return None
+    indices = _indices(offsets // item, tensor.dims, strides)
+    return None if indices is None else _reading(tensor, indices, strides, whose)
 
 
 def _indices(offsets: Addresses, dims: tuple[int, ...], strides: tuple[int, ...]) -> list[Addresses] | None:

@@ -14,6 +14,9 @@ from kvcheck.sanitizer.shadow.where import Site
 Kind: TypeAlias = Literal["out-of-bounds", "gap", "foreign", "uninitialised", "stray", "misaligned"]
 Access: TypeAlias = Literal["read", "write", "atomic"]
 
+#: A program of a grid.
+Grid: TypeAlias = tuple[int, int, int]
+
 #: Addresses that a finding keeps, so that a kernel gone wild does not fill the memory. All lanes are counted.
 KEPT = 1 << 20
 
@@ -38,17 +41,19 @@ class Finding:
 
     launch: int
     count: int = 0
-    programs: set[tuple[int, int, int]] = field(default_factory=set)
-    addresses: list[Addresses] = field(default_factory=list)
+    programs: set[Grid] = field(default_factory=set)
+    kept: int = 0
+    lanes: list[tuple[Grid, Addresses]] = field(default_factory=list)
+    """Addresses, by the program that they are of."""
 
-    def add(self, addresses: Addresses, program: tuple[int, int, int]) -> None:
+    def add(self, addresses: Addresses, program: Grid) -> None:
         """Lanes of one program."""
-        kept = sum(len(each) for each in self.addresses)
         self.count += len(addresses)
         self.programs.add(program)
-        if kept < KEPT:
-            self.addresses.append(addresses[: KEPT - kept])
+        if self.kept < KEPT:
+            self.lanes.append((program, addresses[: KEPT - self.kept]))
+            self.kept += len(addresses)
 
     def where(self) -> Addresses:
         """The addresses, sorted, each once."""
-        return np.unique(np.concatenate(self.addresses))
+        return np.unique(np.concatenate([addresses for _, addresses in self.lanes]))

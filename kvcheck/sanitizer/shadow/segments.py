@@ -5,6 +5,7 @@ Sorted intervals, looked up by bisection: a cache of 2^32 elements needs as many
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,9 @@ from kvcheck.schema import ITEMSIZE, Placed, Placement
 Addresses = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
+
+#: The rows that a case addresses, by tensor: slots of codes and scales, tokens of an output.
+Rows = Mapping[str, npt.NDArray[np.int64]]
 
 #: The tensors whose rows belong to slots or tokens, and how many of their axes say which.
 ROWS = {"k_codes": 2, "v_codes": 2, "k_scales": 2, "v_scales": 2, "out_k": 1, "out_v": 1}
@@ -61,7 +65,7 @@ class Segments:
         return either
 
 
-def segments(placement: Placement, bases: tuple[int, ...], rows: dict[str, npt.NDArray[np.int64]]) -> Segments:
+def segments(placement: Placement, bases: tuple[int, ...], rows: Rows) -> Segments:
     """The map of a placement whose allocations begin at `bases`.
 
     `rows` names the rows that are addressed, by tensor: slots of the cache, tokens of an output. Of a tensor that a
@@ -126,7 +130,7 @@ def _sums(axes: list[tuple[int, int]], item: int) -> Addresses:
     return offsets
 
 
-def _filled(rows: dict[str, npt.NDArray[np.int64]]) -> tuple[str, ...]:
+def _filled(rows: Rows) -> tuple[str, ...]:
     """The tensors that the target fills: outputs where there are any, else the cache."""
     return STORED["load"] if STORED["load"][0] in rows else STORED["store"]
 

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from kvcheck.sanitizer.shadow.describe import TOOL, records
 from kvcheck.sanitizer.shadow.interpreter import is_launch, shown
-from kvcheck.sanitizer.shadow.segments import extents, segments
+from kvcheck.sanitizer.shadow.segments import Rows, extents, segments
 from kvcheck.sanitizer.shadow.shadow import Shadow
 from kvcheck.sanitizer.shadow.where import site
 from kvcheck.schema import Placement, SanitizerRun
 
-Rows = Mapping[str, npt.NDArray[np.int64]]
 Bytes = npt.NDArray[np.uint8]
 
 
 class Watched:
     """What shadow memory saw of a case, and why it cannot vouch for it, where it cannot."""
 
-    def __init__(self, shadow: Shadow, placement: Placement, bases: tuple[int, ...]) -> None:
+    def __init__(self, shadow: Shadow, placement: Placement, bases: tuple[int, ...], rows: Rows) -> None:
         self.shadow = shadow
         self.doubt: str | None = None
-        self._placement, self._bases = placement, bases
+        self._placement, self._bases, self._rows = placement, bases, rows
 
     def begin(self, launch: int) -> None:
         """Launch number `launch` of the target starts, on memory that has been filled anew."""
@@ -47,7 +46,7 @@ class Watched:
         doubt = self.doubt
         if doubt is None and shadow.unknown:
             doubt = f"{shadow.unknown} accesses, through pointers that come from no argument, could not be followed"
-        found = records(shadow.findings, self._placement, self._bases)
+        found = records(shadow.findings, self._placement, self._bases, self._rows)
         quiet = "" if shadow.kernels else "no Triton kernel was launched"
         return SanitizerRun(
             tool=TOOL,
@@ -75,7 +74,7 @@ def watch(
     spans = tuple((base, base + size) for base, size in sizes)
     numbers = {tensor.name: index for index, tensor in enumerate(placement.tensors)}
     sets = tuple(frozenset(numbers[name] for name in group if name in numbers) for group in together)
-    map_ = segments(placement, bases, dict(rows))
+    map_ = segments(placement, bases, rows)
     shadow = Shadow(map_, spans, extents(placement, bases), sets, lambda: site(is_launch))
     with shown(shadow):
-        yield Watched(shadow, placement, bases)
+        yield Watched(shadow, placement, bases, rows)

@@ -42,7 +42,7 @@ def test_uninitialised_read() -> None:
     assert (record.kind, record.access, record.tensor, record.side) == ("uninitialised", "read", "k_codes", "inside")
     assert (record.count, record.size, record.tokens, record.heads) == (16, 1, (0,), (0,))
     assert record.source.startswith("old = tl.load(k_codes + lane)")
-    assert record.says == "reads K's codes, slot 0, head 0, which nothing has stored"
+    assert record.says == "reads what nothing has stored: K's codes, slot 0, head 0"
     (inner,) = at(seen, FILE, "helper")
     assert (inner.kind, inner.tensor, inner.kernel) == ("uninitialised", "v_codes", "reads")
     assert inner.host == (f"{FILE}:{marked(FILE, 'called: uninitialised')} reads",)
