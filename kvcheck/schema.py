@@ -406,6 +406,8 @@ class SanitizerRecord(msgspec.Struct, frozen=True):
     count: int = 1
     """Accesses in all."""
     host: tuple[str, ...] = ()
+    made: str = ""
+    """The line that computed the pointer, `file:line function`, where it is another and the tool can tell."""
     through: str = ""
     """The kernel's argument that the pointer came from, where the tool can tell."""
     memory: str = ""

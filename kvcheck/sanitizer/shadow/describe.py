@@ -57,6 +57,7 @@ class Describer:
             blocks=indices(finding.programs),
             count=finding.count,
             host=key.site.callers if key.site else (),
+            made=f"{key.made[0]}:{key.made[1]} {key.made[2]}" if key.made else "",
             through=key.argument.name,
             memory=self._tensor(key.hit).name if key.hit not in (NOBODY, meant) else "",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -17,8 +18,19 @@ Access: TypeAlias = Literal["read", "write", "atomic"]
 #: A program of a grid.
 Grid: TypeAlias = tuple[int, int, int]
 
+#: File, line, function.
+Line: TypeAlias = tuple[str, int, str]
+
 #: Addresses that a finding keeps, so that a kernel gone wild does not fill the memory. All lanes are counted.
 KEPT = 1 << 20
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is looked up only for an access that is wrong: the program, and the line that computed the pointers."""
+
+    program: Callable[[], Grid]
+    made: Callable[[], Line | None]
 
 
 class Key(NamedTuple):
@@ -28,6 +40,8 @@ class Key(NamedTuple):
     access: Access
     kernel: str
     site: Site | None
+    made: Line | None
+    """File, line and function that computed the pointer, where that is another line."""
     argument: Argument
     """What the pointer came from."""
     hit: int

@@ -3,7 +3,8 @@
 `triton.runtime.interpreter._interpreter` (the native loads and stores), `_implicit_cvt` (what makes a pointer of a
 tensor argument), `InterpretedFunction.run` and `interpreter_builder.grid_idx` are private. They were seen to be what
 every access passes through on triton 3.6.0, 3.7.1 and 3.9.0. On another version they are tried likewise, and the
-self-test (`kvcheck.sanitizer.shadow.probe`) says whether it worked.
+self-test (`kvcheck.sanitizer.shadow.probe`) says whether it worked. `InterpreterBuilder.create_addptr` says where a
+pointer was computed; a version without it leaves that unsaid.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from kvcheck.sanitizer.shadow.findings import Asked, Grid, Line
 from kvcheck.sanitizer.shadow.pointers import Pointers, View, tagged
+from kvcheck.sanitizer.shadow.where import innermost
 
 Array: TypeAlias = npt.NDArray[np.generic]
 Mask: TypeAlias = npt.NDArray[np.bool_]
-Grid: TypeAlias = tuple[int, int, int]
 
 
 class Watcher(Protocol):
@@ -35,9 +37,7 @@ class Watcher(Protocol):
     def received(self, view: View, /) -> int:
         """A tensor argument: the number for its pointers to carry, from 1."""
 
-    def accessed(
-        self, access: str, pointers: Pointers, size: int, program: Callable[[], Grid], /
-    ) -> tuple[Pointers, Mask | None]:
+    def accessed(self, access: str, pointers: Pointers, size: int, asked: Asked, /) -> tuple[Pointers, Mask | None]:
         """One `read`, `write` or `atomic`, all active lanes of a program: `size` bytes at each pointer.
 
         The addresses, and the lanes that may be performed; None for all of them.
@@ -53,12 +53,19 @@ def shown(watcher: Watcher) -> Iterator[None]:
     module = importlib.import_module("triton.runtime.interpreter")
     native, convert, run = module._interpreter, module._implicit_cvt, module.InterpretedFunction.run  # noqa: SLF001
     names: dict[int, list[str]] = {}
-    setattr(module, "_interpreter", _Native(native, watcher, module))  # noqa: B010 - private names, set on purpose
+    builder = module.InterpreterBuilder
+    add = vars(builder).get("create_addptr")
+    made = _Made(module)
+    setattr(module, "_interpreter", _Native(native, watcher, made))  # noqa: B010 - private names, set on purpose
     setattr(module, "_implicit_cvt", _numbered(convert, watcher, names))  # noqa: B010
     setattr(module.InterpretedFunction, "run", _run(run, watcher, names))  # noqa: B010
+    if add is not None:
+        setattr(builder, "create_addptr", made.noting(add))  # noqa: B010
     try:
         yield
     finally:
+        if add is not None:
+            setattr(builder, "create_addptr", add)  # noqa: B010
         setattr(module, "_interpreter", native)  # noqa: B010
         setattr(module, "_implicit_cvt", convert)  # noqa: B010
         setattr(module.InterpretedFunction, "run", run)  # noqa: B010
@@ -67,10 +74,10 @@ def shown(watcher: Watcher) -> Iterator[None]:
 class _Native:
     """Stands for the native module: everything is its own but loads, stores and atomics."""
 
-    def __init__(self, native: ModuleType, watcher: Watcher, module: ModuleType) -> None:
+    def __init__(self, native: ModuleType, watcher: Watcher, made: _Made) -> None:
         self._native = native
         self._watcher = watcher
-        self._module = module
+        self._made = made
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._native, name)
@@ -114,7 +121,8 @@ class _Native:
         active = pointers.reshape(-1) if whole else pointers[mask]
         if not active.size:
             return np.zeros_like(pointers), None
-        found, permitted = self._watcher.accessed(access, active, size, self._program)
+        asked = Asked(self._made.program, lambda: self._made.line(pointers))
+        found, permitted = self._watcher.accessed(access, active, size, asked)
         if whole:
             addresses = found.reshape(pointers.shape)
         else:
@@ -126,9 +134,41 @@ class _Native:
         refused[mask] = ~permitted
         return addresses, refused
 
-    def _program(self) -> Grid:
-        x, y, z = self._module.interpreter_builder.grid_idx
+
+class _Made:
+    """Which line computed a pointer of the program under way, and which program that is."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._builder = module.interpreter_builder
+        self._under_way: object = None
+        self._lines: dict[int, tuple[object, Line | None]] = {}
+
+    def program(self) -> Grid:
+        """The program's index."""
+        x, y, z = self._builder.grid_idx
         return int(x), int(y), int(z)
+
+    def noting(self, original: Callable[..., object]) -> Callable[..., object]:
+        """`create_addptr`, whose results are remembered with their line until the next program."""
+
+        def create_addptr(builder: object, pointer: object, offset: object) -> object:
+            made = original(builder, pointer, offset)
+            if self._builder.grid_idx is not self._under_way:
+                self._under_way = self._builder.grid_idx
+                self._lines.clear()
+            data = made.data  # type: ignore[attr-defined] # the interpreter's handle
+            self._lines[id(data)] = (data, innermost(is_launch))  # kept alive, so that its id stays its own
+            return made
+
+        return create_addptr
+
+    def line(self, pointers: Pointers) -> Line | None:
+        """Where these pointers, or the ones that they are a view of, were computed; None where that is not known."""
+        for array in (pointers, pointers.base):
+            known = self._lines.get(id(array))
+            if known is not None and known[0] is array:
+                return known[1]
+        return None
 
 
 def _numbered(

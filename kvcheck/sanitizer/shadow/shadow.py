@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 
-from kvcheck.sanitizer.shadow.findings import Access, Finding, Key, Kind
+from kvcheck.sanitizer.shadow.findings import Access, Asked, Finding, Key, Kind
 from kvcheck.sanitizer.shadow.pointers import CANONICAL, Argument, Pointers, View, allowed, argument, split
 from kvcheck.sanitizer.shadow.segments import NOBODY, Addresses, Flags, Indices, Segments
 from kvcheck.sanitizer.shadow.where import Site
-
-#: Says which program of the grid is under way.
-Program: TypeAlias = Callable[[], tuple[int, int, int]]
 
 #: What a pointer is that carries no argument's number: made of an integer. It may reach what kvcheck owns.
 _LOOSE = Argument("", NOBODY, frozenset(), None)
@@ -75,30 +71,28 @@ class Shadow:
         self._reach = []
         return len(self._arguments) - 1
 
-    def accessed(self, access: str, pointers: Pointers, size: int, program: Program) -> tuple[Pointers, Flags | None]:
+    def accessed(self, access: str, pointers: Pointers, size: int, asked: Asked) -> tuple[Pointers, Flags | None]:
         """Judge the lanes of one access: their addresses, and those that may be performed, or None for all."""
         started = time.perf_counter()
         self.lanes += len(pointers)
         numbers, addresses = split(pointers, len(self._arguments) - 1)
-        permitted = self._judged(access, numbers, addresses, size, program)  # type: ignore[arg-type] # one of three
+        permitted = self._judged(access, numbers, addresses, size, asked)  # type: ignore[arg-type] # one of three
         self.seconds += time.perf_counter() - started
         return addresses.astype(np.uint64), permitted
 
-    def _judged(
-        self, access: Access, numbers: Indices, addresses: Addresses, size: int, program: Program
-    ) -> Flags | None:
+    def _judged(self, access: Access, numbers: Indices, addresses: Addresses, size: int, asked: Asked) -> Flags | None:
         first = int(numbers[0])
         if (numbers == first).all():
-            return self._by_one(access, first, addresses, size, program)
+            return self._by_one(access, first, addresses, size, asked)
         permitted = np.ones(len(addresses), np.bool_)
         for number in np.unique(numbers):
             lanes = numbers == number
-            some = self._by_one(access, int(number), addresses[lanes], size, program)
+            some = self._by_one(access, int(number), addresses[lanes], size, asked)
             if some is not None:
                 permitted[lanes] = some
         return None if permitted.all() else permitted
 
-    def _by_one(self, access: Access, number: int, addresses: Addresses, size: int, program: Program) -> Flags | None:
+    def _by_one(self, access: Access, number: int, addresses: Addresses, size: int, asked: Asked) -> Flags | None:
         """Judge lanes whose pointers come from one argument."""
         one = self._arguments[number]
         if one.own is not None and ((addresses >= one.own[0]) & (addresses + size <= one.own[1])).all():
@@ -121,7 +115,7 @@ class Shadow:
         kinds: dict[Kind, Flags] = {
             "foreign": holds & ~mine, "uninitialised": unset, "stray": stray, "misaligned": askew & ~stray & ~unset,
         }  # fmt: skip
-        self._keep(access, one, addresses, size, kinds, np.where(holds, self._map.owners[found], NOBODY), program)
+        self._keep(access, one, addresses, size, kinds, np.where(holds, self._map.owners[found], NOBODY), asked)
         return self._performed(one, addresses, size)
 
     def _reaches(self, number: int) -> Flags:
@@ -150,7 +144,7 @@ class Shadow:
         size: int,
         kinds: dict[Kind, Flags],
         hits: Indices,
-        program: Program,
+        asked: Asked,
     ) -> None:
         """Keep what is wrong. `hits` are the tensors whose elements lie at the addresses."""
         outside = (hits == NOBODY) & ~_inside((one.own,) if one.own else (), addresses, size)
@@ -161,10 +155,12 @@ class Shadow:
             outside &= ~elsewhere
         between = _inside(tuple(self._extents[index] for index in sorted(one.covers)), addresses, size)
         kinds = {**kinds, "gap": outside & between, "out-of-bounds": outside & ~between}
-        site, at = self._site(), program()
+        site, at, made = self._site(), asked.program(), asked.made()
+        if site and made and made[:2] == (site.file, site.line):
+            made = None
         for kind, lanes in kinds.items():
             for hit in np.unique(hits[lanes]):
-                key = Key(kind, access, self.kernels[-1], site, one, int(hit), size)
+                key = Key(kind, access, self.kernels[-1], site, made, one, int(hit), size)
                 finding = self.findings.setdefault(key, Finding(self._launch))
                 if finding.launch == self._launch:
                     finding.add(addresses[lanes & (hits == hit)], at)

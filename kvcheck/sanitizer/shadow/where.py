@@ -43,6 +43,17 @@ def site(ends: Callable[[CodeType], bool]) -> Site | None:
     return Site(file, line, tuple(f"{name}:{number} {function}" for name, number, function in callers))
 
 
+def innermost(ends: Callable[[CodeType], bool]) -> tuple[str, int, str] | None:
+    """File, line and function of the innermost line alone, likewise."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+    while frame is not None and not ends(frame.f_code):
+        code = frame.f_code
+        if not code.co_filename.startswith(_foreign()):
+            return code.co_filename, frame.f_lineno, code.co_name
+        frame = frame.f_back
+    return None
+
+
 def _foreign() -> tuple[str, ...]:
     """Folders whose frames are not a kernel's: this check's, Triton's and numpy's."""
     global _folders  # noqa: PLW0603 - found once

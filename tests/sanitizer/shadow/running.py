@@ -1,15 +1,15 @@
-"""Run cases of a target under shadow memory, in a nursery, as `kvcheck sanitize --device cpu` does."""
+"""Run cases of targets under shadow memory, in a nursery, as `kvcheck sanitize --device cpu` does."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery
-from kvcheck.run.protocol import Ended, Job, TargetInfo
+from kvcheck.run.protocol import Job
 from kvcheck.run.result import result_of
 from kvcheck.run.session import unsupported
 from kvcheck.run.shadowed import read
@@ -25,20 +25,25 @@ class Shadowed:
     result: CaseResult
 
 
-def shadow(spec: str | Path, target: str, cases: Sequence[Case], *, witness: bool = True) -> tuple[Shadowed, ...]:
-    """Every case that can be placed for the target, two at a time, in the cases' order."""
-    options = Options(device="cpu", jobs=2)
-    with Nursery(str(spec), options) as nursery, tempfile.TemporaryDirectory() as root:
-        (info,) = (each for each in nursery.hello.targets if each.name == target)
-        todo = [(number, case) for number, case in enumerate(cases) if unsupported(case, info, cuda=False) is None]
-        folders = {number: Path(root) / str(number) for number, _ in todo}
-        for number, case in todo:
-            folders[number].mkdir()
-            name = "shadow" if witness else ""
-            nursery.submit(Job(number, target, case, str(folders[number]), 120.0, witness=name))  # type: ignore[arg-type]
-        ended = {each.number: each for each in (nursery.next_ended() for _ in todo)}
-        return tuple(_seen(case, folders[number], ended[number], info) for number, case in todo)
+def shadow(spec: str | Path, cases: Mapping[str, Sequence[Case]], *, watched: bool = True) -> dict[str, list[Shadowed]]:
+    """Every case that can be placed for its target, two at a time, in the cases' order.
 
-
-def _seen(case: Case, folder: Path, ended: Ended, info: TargetInfo) -> Shadowed:
-    return Shadowed(case, read(folder), result_of(case, ended, folder, info, expect_declared=False))
+    Unwatched, all is the same but that nothing is seen.
+    """
+    with Nursery(str(spec), Options(device="cpu", jobs=2)) as nursery, tempfile.TemporaryDirectory() as root:
+        infos = {info.name: info for info in nursery.hello.targets}
+        wanted = [(name, case) for name, some in cases.items() for case in some]
+        jobs: list[Job] = []
+        for name, case in wanted:
+            if unsupported(case, infos[name], cuda=False) is None:
+                folder = Path(root) / str(len(jobs))
+                folder.mkdir()
+                jobs.append(Job(len(jobs), name, case, str(folder), 120.0, witness="shadow" if watched else ""))
+                nursery.submit(jobs[-1])
+        ended = {each.number: each for each in (nursery.next_ended() for _ in jobs)}
+        found: dict[str, list[Shadowed]] = {name: [] for name in cases}
+        for job in jobs:
+            folder = Path(job.folder)
+            result = result_of(job.case, ended[job.number], folder, infos[job.target], expect_declared=False)
+            found[job.target].append(Shadowed(job.case, read(folder), result))
+        return found

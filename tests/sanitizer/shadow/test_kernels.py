@@ -42,6 +42,7 @@ def test_uninitialised_read() -> None:
     assert (record.kind, record.access, record.tensor, record.side) == ("uninitialised", "read", "k_codes", "inside")
     assert (record.count, record.size, record.tokens, record.heads) == (16, 1, (0,), (0,))
     assert record.source.startswith("old = tl.load(k_codes + lane)")
+    assert record.made == ""
     assert record.says == "reads what nothing has stored: K's codes, slot 0, head 0"
     (inner,) = at(seen, FILE, "helper")
     assert (inner.kind, inner.tensor, inner.kernel) == ("uninitialised", "v_codes", "reads")
@@ -126,6 +127,16 @@ def test_memory_of_the_targets_own(start: int, kinds: list[str]) -> None:
         assert (record.line, record.tensor, record.through) == (marked(FILE, "scratch"), "", "own")
         assert (record.first, record.last) == (max(start - 32, 0) * 4, (start + 15 - 32) * 4)
         assert "past the end of argument own, the target's own" in record.says
+
+
+def test_line_that_made_the_address() -> None:
+    """An address computed in another line than it is read at: both are named, through a broadcast."""
+    here = scene(CASE)
+    tensors = (here.tensor("k"), here.tensor("slots"), here.tensor("k_codes"))
+    seen = watched(here, lambda: kernels.elsewhere[(1,)](*tensors, here.rows("k_codes").stride(0), SIZE=16))
+    (record,) = at(seen, FILE, "far from it")
+    assert (record.kind, record.count, record.first, record.last) == ("out-of-bounds", 64, 2, 8)
+    assert record.made == f"{FILE}:{marked(FILE, 'made')} place_of"
 
 
 def test_misaligned() -> None:

@@ -42,7 +42,7 @@ class _Blind:
         """The first."""
         return 1
 
-    def accessed(self, _access: str, pointers: Pointers, _size: int, _program: object, /) -> tuple[Pointers, None]:
+    def accessed(self, _access: str, pointers: Pointers, _size: int, _asked: object, /) -> tuple[Pointers, None]:
         """Everything is right."""
         return pointers, None
 
