@@ -13,6 +13,7 @@ from kvcheck.diagnose.diagnose import diagnose, observable
 from kvcheck.diagnose.faults import FAULTS
 from kvcheck.judge.judge import judge
 from kvcheck.matrix.ids import axes_of, case_id
+from kvcheck.memory.overrun import fenced, overrun
 from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, Ended, Failure, TargetInfo
 from kvcheck.schema import (
     Case,
@@ -32,6 +33,10 @@ SLUGS = tuple(fault.slug for fault in FAULTS)
 LAST_LINES = 60
 #: Signals by number, as people write them.
 SIGNALS = {number.value: number.name for number in signal.Signals}
+
+
+#: What CUDA says of an access to memory that is not mapped.
+_ILLEGAL = "illegal memory access"
 
 
 @dataclass(frozen=True)
@@ -59,10 +64,14 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
         found = () if failure.compiler is None else (compile_failure(failure.compiler),)
         if expect_declared and info.declares is not None:
             outcome = expected(outcome, info.declares, found, ())
-        return _result(case, outcome, Judged(Verdict(outcome, failure.summary), found), ended, process)
+        around = fenced(folder) if outcome == "crash" and _ILLEGAL in failure.error else None
+        reason = failure.summary if around is None else f"{failure.summary} ({around})"
+        return _result(case, outcome, Judged(Verdict(outcome, reason), found), ended, process)
     if ended.exit != 0 or not (folder / EMISSION).exists():
         error = msgspec.structs.replace(process, error=_printed(folder))
-        return _unjudged(case, "crash", _ending(ended, folder), ended, error)
+        fence = overrun(folder)
+        reason = _ending(ended, folder) if fence is None else f"{fence}; {_ending(ended, folder)}"
+        return _unjudged(case, "crash", reason, ended, error)
     judged = _judge(folder, case, info)
     outcome = judged.verdict.outcome
     if expect_declared and info.declares is not None:
