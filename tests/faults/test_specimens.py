@@ -75,6 +75,17 @@ def test_a_specimen_passes_where_its_fault_cannot_show(name: str, results: Resul
     assert (hidden.outcome, channels(hidden)) == ("pass", set()), hidden.reason
 
 
+@pytest.mark.gpu
+def test_on_a_gpu_every_specimen_fails_and_passes_where_it_does_without_one() -> None:
+    """Compiled, by the same channels; and a case that cannot show its fault passes."""
+    cases = {f"specimen:{name}": (row.shows, row.hides) for name, row in SPECIMENS.items()}
+    found = run_file("specimen:*", cases, "cuda")
+    for name, row in SPECIMENS.items():
+        shown, hidden = found[f"specimen:{name}"]
+        assert channels(shown) >= row.channels, (name, shown.outcome, shown.reason)
+        assert (name, hidden.outcome) == (name, "pass"), hidden.reason
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", SPECIMENS)
 def test_a_specimen_fails_the_default_matrix(name: str) -> None:
