@@ -15,7 +15,7 @@ from .specimens import small
 #: The layouts that a case's bytes must not depend on.
 LAYOUTS = ("arena", "pooled", "recycled", "exact", *FENCES)
 #: Cases of `store`: sizes that 16 does not divide, views with gaps and offsets, padded caches, all dtypes.
-RIGHT = (
+RIGHT: tuple[dict[str, str | int], ...] = (
     {"head_dim": 46, "align": 2, "k_view": "qkv", "v_view": "offset1"},
     {"head_dim": 46, "k_view": "inner2", "v_view": "head_padded", "dtype": "fp32", "slots": "negative_mixed"},
     {"k_cache": "padded", "v_cache": "head_padded", "v_view": "transposed", "dtype": "fp16", "slots": "duplicates"},
