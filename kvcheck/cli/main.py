@@ -8,8 +8,8 @@ import typer
 
 import kvcheck
 from kvcheck.cli.cases import cases
-from kvcheck.cli.compile import compile_
 from kvcheck.cli.compare import compare
+from kvcheck.cli.compile import compile_
 from kvcheck.cli.doctor import doctor
 from kvcheck.cli.encode import encode
 from kvcheck.cli.matrix import matrix

@@ -40,20 +40,26 @@ def result(report: Report, *, strict: bool = False) -> str:
     """How the run ended, in a few words: what is worst is said."""
     cases = ran(report)
     failed = sum(fails(case, strict=strict) for case in report.cases)
-    inconclusive = report.summary.get("inconclusive", 0)
     if failed:
         return f"{failed} of {number(cases, 'case')} failed"
     if does_not_compile(report):
         return f"{number(cases, 'case')} ran, none failed, but a kernel does not compile"
+    unjudged = _unjudged(report, cases)
+    if unjudged:
+        return unjudged
+    if not compared(report):
+        return "nothing was compared"
+    return _good(cases, report.summary.get("pass", 0), report.summary.get("xfail", 0))
+
+
+def _unjudged(report: Report, cases: int) -> str:
+    """What is missing of a run in which nothing failed; empty where nothing is."""
+    inconclusive = report.summary.get("inconclusive", 0)
     if cases < report.planned:
         return f"{report.planned - cases} of {number(report.planned, 'planned case')} missing, none failed"
     if report.missing_shards:
         return f"shard {' and '.join(report.missing_shards)} missing, none of {number(cases, 'case')} failed"
-    if inconclusive:
-        return f"{inconclusive} of {number(cases, 'case')} inconclusive, none failed"
-    if not compared(report):
-        return "nothing was compared"
-    return _good(cases, report.summary.get("pass", 0), report.summary.get("xfail", 0))
+    return f"{inconclusive} of {number(cases, 'case')} inconclusive, none failed" if inconclusive else ""
 
 
 def _good(cases: int, passed: int, declared: int) -> str:

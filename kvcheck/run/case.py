@@ -25,6 +25,7 @@ from kvcheck.lowering.interpreter_cast import NotModelledError, unjudged
 from kvcheck.lowering.triton_launches import watch
 from kvcheck.memory.arena import Bytes, Memory
 from kvcheck.memory.cache import build_cache, build_output
+from kvcheck.memory.overrun import watch as watch_fences
 from kvcheck.memory.place import place
 from kvcheck.run.files import write_atomic
 from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, Failure, Job
@@ -66,6 +67,9 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     stage.write_text("placing the case")
     placement = place(case, contract, target.form, target.accepts, cuda=device.type == "cuda")
     memory = Memory(placement, device)
+    fences = memory.fences()
+    if fences is not None:
+        watch_fences(folder, fences)
     inputs = case_inputs(placement, case, contract)
     witness = Witness(memory, placement)
     rows = _row_bytes(placement, target, inputs)
