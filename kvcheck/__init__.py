@@ -3,8 +3,20 @@
 The names here are what an adapter needs; the tool itself is the command `kvcheck`.
 """
 
-from kvcheck.api import Cache, LoadTarget, Output, Side, StoreTarget, Tables, fused, load_target, store_target
-from kvcheck.contract import Accepts, Computed, Contract, Form, Given, LoadContract
+from kvcheck.api import (
+    Cache,
+    EncoderTarget,
+    LoadTarget,
+    Output,
+    Side,
+    StoreTarget,
+    Tables,
+    encoder_target,
+    fused,
+    load_target,
+    store_target,
+)
+from kvcheck.contract import Accepts, Computed, Contract, EncoderContract, Form, Given, LoadContract
 from kvcheck.errors import KvcheckError, Refused
 
 __all__ = [
@@ -12,6 +24,8 @@ __all__ = [
     "Cache",
     "Computed",
     "Contract",
+    "EncoderContract",
+    "EncoderTarget",
     "Form",
     "Given",
     "KvcheckError",
@@ -22,6 +36,7 @@ __all__ = [
     "Side",
     "StoreTarget",
     "Tables",
+    "encoder_target",
     "fused",
     "load_target",
     "store_target",

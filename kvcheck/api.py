@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
-from kvcheck.contract import Accepts, Contract, Form, LoadContract
+from kvcheck.contract import Accepts, Contract, EncoderContract, Form, LoadContract
 from kvcheck.errors import Refused, TargetError
 
 if TYPE_CHECKING:
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     StoreFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor, "Cache"], None]
     LoadFunction: TypeAlias = Callable[[Tensor, "Cache", "Output"], None]
+    EncoderFunction: TypeAlias = Callable[[Tensor, Tensor], None]
 
-_Data = TypeVar("_Data", Contract, LoadContract, Accepts, Form)
+_Data = TypeVar("_Data", Contract, LoadContract, EncoderContract, Accepts, Form)
 
 
 @dataclass(frozen=True)
@@ -183,6 +184,19 @@ class LoadTarget:
 Target: TypeAlias = "StoreTarget | LoadTarget"
 
 
+@dataclass(frozen=True)
+class EncoderTarget:
+    """An encoder alone, with what it promises: `kvcheck encode` runs it. Still callable as the function it wraps."""
+
+    name: str
+    function: EncoderFunction
+    contract: EncoderContract
+
+    def __call__(self, x: Tensor, out: Tensor) -> None:
+        """Encode the values of `x` `[n]` into the codes `out` `[n]`, uint8."""
+        self.function(x, out)
+
+
 def store_target(
     name: str,
     *,
@@ -230,6 +244,26 @@ def load_target(
     def declare(function: LoadFunction) -> LoadTarget:
         _parameters(name, function, 3, "slots, cache, out")
         return LoadTarget(name, function, checked, limits, form, names, declares, prepare)
+
+    return declare
+
+
+def encoder_target(
+    name: str,
+    *,
+    contract: EncoderContract | None = None,
+) -> Callable[[EncoderFunction], EncoderTarget]:
+    """Declare a function of (x, out) as an encoder target, for `kvcheck encode --target FILE.py::NAME`.
+
+    `x` is a dense tensor `[n]` of one of the contract's dtypes, `out` is uint8 `[n]`; both belong to kvcheck. `n` is a
+    multiple of 65536. The function writes the code of every element, and nothing else. Raises TargetError where a value
+    is not one that kvcheck knows.
+    """
+    checked = _checked(name, EncoderContract() if contract is None else contract, EncoderContract, "contract")
+
+    def declare(function: EncoderFunction) -> EncoderTarget:
+        _parameters(name, function, 2, "x, out")
+        return EncoderTarget(name, function, checked)
 
     return declare
 

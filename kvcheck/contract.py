@@ -175,3 +175,23 @@ class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"inline_pad is {self.inline_pad} and scales {self.scales!r}; expected scales='inline'")
         if self.scales == "inline" and self.kind in ("packed", "fused"):
             raise ValueError(f"inline scales in a {self.kind!r} cache; expected slots, pages or heads_pages")
+
+
+class EncoderContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an encoder target promises about the code of every input.
+
+    The words are `Contract`'s. `overflow` and `nan` may be `undefined`: inputs that round beyond the largest value, or
+    are NaN, are then not compared. `dtypes` are those of the inputs that it takes.
+    """
+
+    format: Literal["e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "int8"] = "e4m3fn"
+    rounding: Literal["rne", "rtz", "half_away"] = "rne"
+    overflow: Literal["saturate", "nan", "undefined"] = "saturate"
+    nan: Literal["canonical", "keep_sign", "undefined"] = "canonical"
+    negative_zero: Literal["keep", "drop"] = "keep"
+    dtypes: tuple[Literal["fp32", "bf16", "fp16"], ...] = ("fp32",)
+
+    def __post_init__(self) -> None:
+        """Refuse an encoder of nothing. Raises ValueError."""
+        if not self.dtypes or len(set(self.dtypes)) < len(self.dtypes):
+            raise ValueError(f"dtypes is {self.dtypes!r}; expected one or more of fp32, bf16, fp16, each once")

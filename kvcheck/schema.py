@@ -16,6 +16,7 @@ from kvcheck.contract import Contract, Form, LoadContract
 Tensor: TypeAlias = Literal["k", "v"]
 Dtype: TypeAlias = Literal["bf16", "fp16", "fp32", "uint8", "int8", "float8_e4m3fn", "int32", "int64"]
 Execution: TypeAlias = Literal["native", "lowered", "interpreted", "host"]
+Compiled: TypeAlias = Literal["compiled", "failed", "none"]
 Outcome: TypeAlias = Literal[
     "crash",
     "timeout",
@@ -387,6 +388,117 @@ class Diagnosis(msgspec.Struct, frozen=True):
     evidence: dict[str, int | float | str | list[int]]
 
 
+SanitizerKind: TypeAlias = Literal[
+    "out-of-bounds",
+    "uninitialised",
+    "foreign",
+    "gap",
+    "stray",
+    "misaligned",
+    "race",
+    "barrier",
+    "leak",
+    "unused",
+    "api",
+    "assert",
+    "other",
+]
+"""What a sanitizer's record is of. `foreign`: another tensor's memory; `gap`: between the rows of a strided tensor;
+`stray`: a store to an element that is not to be stored."""
+
+Side: TypeAlias = Literal["", "inside", "gap", "before", "after"]
+"""Where an address lies by a tensor: in an element, between its elements, before its first byte, after its last."""
+
+
+class SanitizerAccess(msgspec.Struct, frozen=True):
+    """One access as one thread made it, as a tool saw it. Unattributed; `SanitizerRecord` is many of them, folded."""
+
+    tool: str
+    """`memcheck`, `initcheck`, `racecheck`, `synccheck`, or `shadow` for kvcheck's own check on the CPU."""
+    kind: SanitizerKind
+    says: str
+    """The tool's own words."""
+    access: Literal["", "read", "write", "atomic"] = ""
+    address: int | None = None
+    """The lowest byte; None where the tool names none."""
+    size: int = 0
+    """Bytes; 0 where the tool names none."""
+    kernel: str = ""
+    file: str = ""
+    line: int = 0
+    block: tuple[int, int, int] | None = None
+    """The program, for Triton."""
+    thread: tuple[int, int, int] | None = None
+    space: str = ""
+    """`global`, `shared`, `local` …, where the tool says so."""
+    count: int = 1
+    """Accesses that this one stands for: the tool may fold some itself."""
+    host: tuple[str, ...] = ()
+    """Host frames, `file:line function`, the launch's first."""
+
+
+class SanitizerRecord(msgspec.Struct, frozen=True):
+    """One cause: what one tool saw at one line of a kernel, on one side of one tensor, all its threads folded."""
+
+    tool: str
+    kind: SanitizerKind
+    says: str
+    access: Literal["", "read", "write", "atomic"] = ""
+    size: int = 0
+    """Bytes of one access."""
+    kernel: str = ""
+    file: str = ""
+    line: int = 0
+    source: str = ""
+    """The text of that line, where the file is here."""
+    tensor: str = ""
+    """Whose memory it is, or is nearest to; a `Placed.name`. Empty: none of the case's."""
+    side: Side = ""
+    first: int | None = None
+    """The nearest access, in bytes: from the tensor's end for `after` (0: the byte that follows it), before its start
+    for `before` (1: the byte that precedes it), from its start for `inside` and `gap`. None: no address is known."""
+    last: int | None = None
+    """The farthest access, counted likewise."""
+    pitch: int | None = None
+    """The token pitch, in elements, at which every access of the group falls into a row of the tensor, if any does."""
+    tokens: tuple[int, ...] = ()
+    """The rows that the accesses would be at that pitch."""
+    heads: tuple[int, ...] = ()
+    threads: str = ""
+    """Thread indices, folded: `0-127`, or `0-31,0-1,0`."""
+    blocks: str = ""
+    """Block indices (Triton's programs), folded likewise."""
+    count: int = 1
+    """Accesses in all."""
+    host: tuple[str, ...] = ()
+    made: str = ""
+    """The line that computed the pointer, `file:line function`, where it is another and the tool can tell."""
+    through: str = ""
+    """The kernel's argument that the pointer came from, where the tool can tell."""
+    memory: str = ""
+    """Whose memory was hit, where it is another tensor's than `tensor`, which the pointer is of."""
+
+
+class SanitizerRun(msgspec.Struct, frozen=True):
+    """One case under one tool. `clean` only where the tool was seen to attach, to finish, and to report nothing."""
+
+    tool: str
+    memory: str
+    """How the tensors lay: `pooled`, `exact`, `fence`; the case's own layout for `shadow`."""
+    way: Literal["replay", "whole", "interpreted"]
+    state: Literal["clean", "records", "inconclusive"]
+    reason: str = ""
+    """Why it is inconclusive."""
+    records: tuple[SanitizerRecord, ...] = ()
+    counted: int = 0
+    """Errors by the tool's own count."""
+    seconds: float = 0.0
+    agreement: str = ""
+    """How the records and the codes' diagnosis stand to each other, in one sentence."""
+    unknown: tuple[str, ...] = ()
+    """Parts of the tool's output that kvcheck does not know, as they stood."""
+
+
 class CaseResult(msgspec.Struct, frozen=True):
     """One case of a report: the axes, the verdict's channels, the diagnosis, and what a pass could have seen."""
 
@@ -411,6 +523,8 @@ class CaseResult(msgspec.Struct, frozen=True):
     diagnosis: tuple[Diagnosis, ...]
     observable: tuple[int, ...]
     """Indices into the report's `faults`."""
+    sanitized: tuple[SanitizerRun, ...] = ()
+    """What `kvcheck sanitize` saw; `sanitizer` has the same as sentences."""
 
 
 class TargetFacts(msgspec.Struct, frozen=True):
@@ -423,6 +537,38 @@ class TargetFacts(msgspec.Struct, frozen=True):
     kernels_sha256: str
     version: str | None = None
     path: str | None = None
+
+
+class CompileFact(msgspec.Struct, frozen=True):
+    """What became of one kernel of a target, compiled for one arch.
+
+    `failed` is the fault `compile-failure`. `none` means that the target launched no kernel of Triton's, or could not
+    be called where there is no GPU: nothing is known then, and `error` says why.
+    """
+
+    arch: str
+    kernel: str
+    """The kernel's name; empty for `none`, and where the compiler died before it said which."""
+    outcome: Compiled
+    error: str = ""
+    """Why not, in one line: the compiler's own message, as far as it has one."""
+    log: str = ""
+    """All that the compiler said, shortened, where it failed."""
+    target: str = ""
+    """The target directive of the assembly, `sm_89`."""
+    casts: dict[str, int] = {}
+    """Instructions that round to an 8-bit or a 16-bit float, and how often each occurs."""
+    divisions: dict[str, int] = {}
+    """Instructions that divide or take a reciprocal, and how often each occurs."""
+    fp_fusion: bool | None = None
+    """Whether a multiplication and an addition may become one; None where the compiler does not say."""
+    launches: int = 1
+    """How many launches of the cases came to exactly this."""
+
+    @property
+    def fault(self) -> str | None:
+        """The fault's name, or None."""
+        return "compile-failure" if self.outcome == "failed" else None
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -441,5 +587,7 @@ class Report(msgspec.Struct, frozen=True):
     faults: tuple[str, ...]
     unobservable: tuple[str, ...]
     cases: tuple[CaseResult, ...]
+    compiled: tuple[CompileFact, ...] = ()
+    """What the compiler made of the target's kernels for this arch, found beside the run; empty where not asked."""
     missing_shards: tuple[str, ...] = ()
     """Of merged shards: those that were not there, as `2/3`. How many cases they hold is not known."""

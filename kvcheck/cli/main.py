@@ -9,7 +9,9 @@ import typer
 import kvcheck
 from kvcheck.cli.cases import cases
 from kvcheck.cli.compare import compare
+from kvcheck.cli.compile import compile_
 from kvcheck.cli.doctor import doctor
+from kvcheck.cli.encode import encode
 from kvcheck.cli.matrix import matrix
 from kvcheck.cli.merge import merge
 from kvcheck.cli.report import report
@@ -35,6 +37,8 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 app.command("matrix")(matrix)
+app.command("encode")(encode)
+app.command("compile")(compile_)
 app.command("cases")(cases)
 app.command("targets")(targets)
 app.command("doctor")(doctor)

@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
+from kvcheck.kernels import conversions
 from kvcheck.kernels.encode import encode_e4m3fn
 
 #: Elements a program encodes. A GPU takes any; the interpreter pays 10 ms a program, whatever its size.
@@ -20,13 +21,31 @@ def encode_kernel(values, codes, count, SIZE: tl.constexpr):
     tl.store(codes + at, encode_e4m3fn(value).to(tl.uint8), mask=at < count)
 
 
+cast_kernel = triton.jit(conversions.cast)
+
+
 def encode(values: torch.Tensor, block: int = BLOCK) -> torch.Tensor:
     """The e4m3fn codes of a dense bf16, fp16 or fp32 tensor, uint8 in its shape, by kvcheck's own encoder.
 
     `block` is a power of two. Means what `encode_e4m3fn` means for NaN, infinities and -0.
     """
     codes = torch.empty(values.shape, dtype=torch.uint8, device=values.device)
+    encode_into(values, codes, block)
+    return codes
+
+
+def encode_into(values: torch.Tensor, codes: torch.Tensor, block: int = BLOCK) -> None:
+    """`encode` of `values` `[n]` into `codes` `[n]`, uint8."""
     count = values.numel()
     if count:
         encode_kernel[(triton.cdiv(count, block),)](values, codes, count, SIZE=block)
-    return codes
+
+
+def cast_into(values: torch.Tensor, codes: torch.Tensor, block: int = BLOCK) -> None:
+    """Triton's own cast to e4m3fn of `values` `[n]` into `codes` `[n]`, uint8; n is a multiple of `block`."""
+    cast_kernel[(values.numel() // block,)](values, codes, SIZE=block)
+
+
+def torch_cast_into(values: torch.Tensor, codes: torch.Tensor) -> None:
+    """torch's own cast to e4m3fn of `values` `[n]` into `codes` `[n]`, uint8."""
+    codes.copy_(values.to(torch.float8_e4m3fn).view(torch.uint8))

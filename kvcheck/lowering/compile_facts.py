@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -39,18 +39,25 @@ class CompileAnswer(msgspec.Struct, frozen=True):
 
 
 def compile_facts(
-    spec: str, cases: Sequence[Case], archs: Sequence[str], *, timeout: float = TIMEOUT
+    spec: str,
+    cases: Sequence[Case],
+    archs: Sequence[str],
+    *,
+    timeout: float = TIMEOUT,
+    variables: Mapping[str, str] | None = None,
 ) -> tuple[CompileFact, ...]:
     """What became of every kernel that the target `spec` launches for `cases`, by arch, in the order of `archs`.
 
-    Equal facts of several launches are one, with their number. A compiler that dies takes its arch's process along
-    and is a failure. Raises KvcheckError, one line, for an unknown arch or target, and where the worker does not
+    Cases outside what a target takes are left out. Equal facts of several launches are one, with their number. A
+    compiler that dies takes its arch's process along and is a failure. `variables` are added to the worker's
+    environment. Raises KvcheckError, one line, for an unknown arch or target, and where the worker does not
     answer within `timeout` seconds.
     """
     for arch in archs:
         check_arch(arch)
     request = CompileRequest(spec, tuple(cases), tuple(archs))
-    environment = {**{key: value for key, value in os.environ.items() if key not in _UNSET}, **_THREADS}
+    kept = {key: value for key, value in os.environ.items() if key not in _UNSET}
+    environment = {**kept, **_THREADS, **(variables or {})}
     command = [sys.executable, "-m", WORKER]
     try:
         done = subprocess.run(  # noqa: S603 - this very program

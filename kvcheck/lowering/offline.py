@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from kvcheck.lowering.archs import AMD, capability, check_arch
 from kvcheck.lowering.cast_lowering import casts, divisions
-from kvcheck.lowering.facts import CompileFact
+from kvcheck.lowering.compile_errors import compile_failure
+from kvcheck.lowering.facts import Compiled, CompileFact
 from kvcheck.lowering.messages import described
 
 #: Threads of a warp, and of what AMD calls a wavefront.
@@ -105,6 +106,18 @@ def _fact(arch: str, name: str, kernel: object) -> CompileFact:
 
 
 def _failure(arch: str, name: str, error: Exception) -> CompileFact:
-    """The compiler's message."""
+    """The compiler's message; "nothing is known" where it was not the compiler that raised, but what called it."""
     log = "".join(traceback.format_exception(error))
-    return CompileFact(arch, name, "failed", error=described(error), log=log[-_LOG:])
+    outcome: Compiled = "failed" if compile_failure(error) is not None or _by_compiler(error) else "none"
+    return CompileFact(arch, name, outcome, error=described(error), log=log[-_LOG:])
+
+
+def _by_compiler(error: BaseException) -> bool:
+    """Whether an exception, or one that it comes from, passed through Triton's compiler or one of its back ends."""
+    step: BaseException | None = error
+    while step is not None:
+        files = (frame.filename for frame in traceback.extract_tb(step.__traceback__))
+        if any("/triton/compiler/" in file or "/triton/backends/" in file for file in files):
+            return True
+        step = step.__cause__
+    return False

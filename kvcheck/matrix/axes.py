@@ -18,7 +18,7 @@ from kvcheck.schema import Case
 Value: TypeAlias = str | int
 
 #: How the allocator lays tensors out. A new layout is one more word here.
-LAYOUTS = ("arena", "pooled", "recycled", "exact")
+LAYOUTS = ("arena", "pooled", "recycled", "exact", "fence", "fence-before")
 #: Which of K and V is redrawn alone.
 CROSSES = ("none", "k", "v")
 #: How the target is started.

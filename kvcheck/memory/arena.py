@@ -6,6 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from kvcheck.addresses import extent
+from kvcheck.memory.fenced import allocate
+from kvcheck.memory.fences import FENCES, Fenced
+from kvcheck.memory.overrun import Table, fenced_tensors
 from kvcheck.schema import Dtype, Placed, Placement
 
 Bytes = npt.NDArray[np.uint8]
@@ -26,11 +30,33 @@ class Memory:
     """The allocations of one case on one device. kvcheck owns every byte of them."""
 
     def __init__(self, placement: Placement, device: torch.device) -> None:
-        """Allocate on `device`: on CUDA through the caching allocator, as engines do."""
+        """Allocate on `device`: on CUDA through the caching allocator, as engines do, unless the layout has fences."""
         self.placement = placement
         self.device = device
-        make = torch.empty if device.type == "cuda" else torch.zeros
-        self._allocations = tuple(make(size, dtype=torch.uint8, device=device) for size in placement.allocations)
+        side = FENCES.get(placement.layout)
+        self._fenced: tuple[Fenced, ...] = ()
+        if side is not None:
+            made = [allocate(size, side, device) for size in placement.allocations]
+            self._fenced = tuple(fenced for fenced, _ in made)
+            self._allocations = tuple(memory for _, memory in made)
+        elif device.type == "cuda":
+            self._allocations = tuple(
+                torch.empty(size, dtype=torch.uint8, device=device) for size in placement.allocations
+            )
+        else:
+            self._allocations = tuple(map(_amid_zeros, placement.allocations))
+
+    def fences(self) -> Table | None:
+        """What lies between fences, where the layout has any."""
+        if not self._fenced:
+            return None
+        found = []
+        for index, fenced in enumerate(self._fenced):
+            inside = [tensor for tensor in self.placement.tensors if tensor.allocation == index]
+            spans = [extent(tensor) for tensor in inside]
+            start, stop = min(span[0] for span in spans), max(span[1] for span in spans)
+            found.append(fenced_tensors(tuple(tensor.name for tensor in inside), fenced, start, stop))
+        return Table(self.placement.layout, FENCES[self.placement.layout], tuple(found))
 
     def addresses(self) -> tuple[int, ...]:
         """Where each allocation lies, in bytes from the lowest."""
@@ -69,3 +95,19 @@ class Memory:
     def span(self) -> tuple[tuple[int, int], ...]:
         """Begin and end address of every allocation, to tell kvcheck's memory from a target's own."""
         return tuple((a.data_ptr(), a.data_ptr() + a.numel()) for a in self._allocations)
+
+
+#: Zeros on either side of an allocation on the CPU, which nothing else lies in: as far as a wrong stride leads.
+SLACK = 4 << 20
+_STEP = 512
+
+
+def _amid_zeros(size: int) -> torch.Tensor:
+    """Zeroed bytes whose neighbours are zeros that nobody owns, as in a fresh device's memory.
+
+    The C library's heap would put its own book-keeping there: a kernel that writes a little too far would then die,
+    some time later, of something else.
+    """
+    whole = np.zeros(SLACK + size + _STEP + SLACK, np.uint8)
+    start = SLACK + -(whole.ctypes.data + SLACK) % _STEP
+    return torch.from_numpy(whole[start : start + size])

@@ -28,28 +28,31 @@ class Block(msgspec.Struct, frozen=True):
     dtype: Dtype
     tensors: tuple[Placed, ...]
     align: int = STEP
+    least: int = 1
+    """What the block's address is a multiple of even where a layout puts its end or its beginning elsewhere."""
 
 
 def blocks_of(
     case: Case, contract: Contract | LoadContract, form: Form, accepts: Accepts, slots: int
 ) -> tuple[Block, ...]:
     """Every block in the order caches, scales, outputs, given scales, slots, tables, K and V."""
-    cache = tuple(_cache_block(buffer, case) for buffer in buffers(case, contract, form, slots))
+    cache = tuple(_cache_block(buffer, case, accepts) for buffer in buffers(case, contract, form, slots))
     made = [*cache, *_output_blocks(case, contract), *_given_blocks(case, contract, form)]
     made.append(_slots_block(case))
     if form.addressed_by == "block_table":
         made += [_plain(name, "int32", _table_dims(name, case.tokens), "slot_ids") for name in NAMES]
     if isinstance(contract, Contract):
-        made += [_source_block(source, case) for source in sources(case, accepts)]
+        made += [_source_block(source, case, accepts) for source in sources(case, accepts)]
     return tuple(made)
 
 
-def _cache_block(buffer: Buffer, case: Case) -> Block:
+def _cache_block(buffer: Buffer, case: Case, accepts: Accepts) -> Block:
     tensors = tuple(
         Placed(tensor.name, 0, tensor.offset, tensor.dtype, tensor.dims, tensor.strides) for tensor in buffer.tensors
     )
-    align = case.align if buffer.kind == "codes" and all(t.dtype != "fp32" for t in tensors) else STEP
-    return Block(buffer.size, "prefill", "cache", "uint8", tensors, align)
+    if buffer.kind == "codes" and all(t.dtype != "fp32" for t in tensors):
+        return Block(buffer.size, "prefill", "cache", "uint8", tensors, case.align, max(case.align, accepts.align))
+    return Block(buffer.size, "prefill", "cache", "uint8", tensors, STEP, max(ITEMSIZE[t.dtype] for t in tensors))
 
 
 def _output_blocks(case: Case, contract: Contract | LoadContract) -> list[Block]:
@@ -72,7 +75,7 @@ def _given_blocks(case: Case, contract: Contract | LoadContract, form: Form) -> 
     if form.kind != "fused":
         return [k, v]
     behind = tuple(msgspec.structs.replace(tensor, offset=k.size) for tensor in v.tensors)
-    return [Block(k.size + v.size, "prefill", "k_scale", rule.dtype, (*k.tensors, *behind))]
+    return [Block(k.size + v.size, "prefill", "k_scale", rule.dtype, (*k.tensors, *behind), least=k.least)]
 
 
 def _slots_block(case: Case) -> Block:
@@ -91,7 +94,7 @@ def _plain(name: str, dtype: Dtype, dims: tuple[int, ...], fill: Fill) -> Block:
         strides.append(count)
         count *= size
     tensor = Placed(name, 0, 0, dtype, dims, tuple(reversed(strides)))
-    return Block(count * ITEMSIZE[dtype], fill, name, dtype, (tensor,))
+    return Block(count * ITEMSIZE[dtype], fill, name, dtype, (tensor,), least=ITEMSIZE[dtype])
 
 
 def _table_dims(name: str, tokens: int) -> tuple[int, ...]:
@@ -100,7 +103,7 @@ def _table_dims(name: str, tokens: int) -> tuple[int, ...]:
     return (tokens + 1,) if name == "kv_indptr" else (tokens,)
 
 
-def _source_block(source: Source, case: Case) -> Block:
+def _source_block(source: Source, case: Case, accepts: Accepts) -> Block:
     item = ITEMSIZE[case.dtype]
     if case.align % item:
         raise Unplaceable(f"align {case.align} is less than an element of {case.dtype}")
@@ -109,4 +112,5 @@ def _source_block(source: Source, case: Case) -> Block:
         dim = case.head_dim if name == "k" else case.dim_v
         dims = (case.rows, case.heads, dim)
         tensors.append(Placed(name, 0, view.offset * item, case.dtype, dims, view.strides))
-    return Block(source.elements * item, "poison", source.owner, case.dtype, tuple(tensors), case.align)
+    least = max(case.align, accepts.align)
+    return Block(source.elements * item, "poison", source.owner, case.dtype, tuple(tensors), case.align, least)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
+from kvcheck.addresses import extent
 from kvcheck.memory.blocks import STEP, Block, Fill
+from kvcheck.memory.fences import FENCES, Side
 from kvcheck.schema import ITEMSIZE, Placed, Region
 
 #: The slab that stands for the caching allocator's small pool.
@@ -62,9 +65,43 @@ def separate(blocks: tuple[Block, ...]) -> Laid:
     return Laid(tuple(sizes), tuple(tensors), _kept(regions))
 
 
+def fenced(blocks: tuple[Block, ...], side: Side) -> Laid:
+    """One allocation a block, whose end or beginning lies at unmapped memory; parents are cut to what K and V use.
+
+    Less than `least` bytes of a block's fill lie between its tensors and the fence, where they would otherwise be less
+    aligned than the case says, or the target takes.
+    """
+    sizes: list[int] = []
+    tensors: list[Placed] = []
+    regions: list[Region] = []
+    for index, block in enumerate(blocks):
+        first, last = _used(block)
+        lead = first % block.least
+        tail = -last % block.least if side == "end" else 0
+        size = lead + last - first + tail
+        sizes.append(max(size, 1))
+        regions.append(_region(block, index, 0, size, unpoisoned=True))
+        tensors += _moved(block, index, lead - first)
+    return Laid(tuple(sizes), tuple(tensors), _kept(regions))
+
+
+def _used(block: Block) -> tuple[int, int]:
+    """The first byte of a parent that K or V has, and the one behind the last; all of another block."""
+    if block.fill != "poison":
+        return 0, block.size
+    spans = [span for span in map(extent, block.tensors) if span[0] < span[1]]
+    return (min(start for start, _ in spans), max(stop for _, stop in spans)) if spans else (0, 0)
+
+
 def layout(name: str, *, cuda: bool) -> Callable[[tuple[Block, ...]], Laid] | None:
     """The layout of that name, or None. On CUDA `pooled` is what the real caching allocator makes of the blocks."""
-    known = {"arena": arena, "pooled": separate if cuda else slab, "recycled": recycled, "exact": separate}
+    known: dict[str, Callable[[tuple[Block, ...]], Laid]] = {
+        "arena": arena,
+        "pooled": separate if cuda else slab,
+        "recycled": recycled,
+        "exact": separate,
+        **{fence: partial(fenced, side=side) for fence, side in FENCES.items()},
+    }
     return known.get(name)
 
 

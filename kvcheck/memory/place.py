@@ -7,6 +7,7 @@ from kvcheck.draw.inputs import logical
 from kvcheck.draw.slots import slot_count
 from kvcheck.draw.visibility import independence_reason
 from kvcheck.memory.blocks import blocks_of
+from kvcheck.memory.fences import FENCES, missing
 from kvcheck.memory.forms import Unplaceable, pages_of
 from kvcheck.memory.layouts import layout
 from kvcheck.schema import Case, Placement
@@ -23,6 +24,9 @@ def place(case: Case, contract: Contract | LoadContract, form: Form, accepts: Ac
     if lay is None:
         raise Unplaceable(f"layout {case.layout!r} is not one that kvcheck lays out")
     laid = lay(blocks_of(case, contract, form, accepts, slots))
+    absent = missing() if cuda and case.layout in FENCES else None
+    if absent is not None:
+        raise Unplaceable(absent)
     reason = "" if case.layout == "arena" else f"layout {case.layout} has no poison"
     reason = reason or independence_reason(case, contract, logical(case, contract, slots, page))
     return Placement(case.layout, laid.allocations, laid.tensors, laid.regions, slots, not reason, reason)

@@ -13,7 +13,7 @@ from kvcheck.schema import CaseResult, Report
 
 #: Every case passed, or failed as it was declared to.
 PASSED = 0
-#: At least one case is a mismatch, violation, crash, timeout or unexpected pass.
+#: A case is a mismatch, violation, crash, timeout or unexpected pass, or a kernel does not compile for the arch.
 FAILED = 1
 #: The command line, or a file it names, cannot be used.
 USAGE = 2
@@ -30,7 +30,7 @@ PRECEDENCE = (INTERRUPTED, USAGE, FAILED, INCONCLUSIVE, NOTHING_COMPARED, PASSED
 #: One sentence for each code.
 SENTENCES: dict[int, str] = {
     PASSED: "no case failed, and none was left unjudged",
-    FAILED: "at least one case is a mismatch, violation, crash, timeout or unexpected pass",
+    FAILED: "a case is a mismatch, violation, crash, timeout or unexpected pass, or a kernel does not compile",
     USAGE: "the command line, or a file it names, cannot be used",
     INCONCLUSIVE: "a case could not be judged, or fewer cases ran than were planned",
     NOTHING_COMPARED: "a target had no case in which a code was compared",
@@ -63,6 +63,11 @@ def fails(case: CaseResult, *, strict: bool) -> bool:
     return strict and (case.outcome == "refused" or case.codes.legal > 0 or case.scales.legal > 0)
 
 
+def does_not_compile(report: Report) -> bool:
+    """Whether a kernel was found not to compile for the arch, though the interpreter may have run it."""
+    return any(fact.outcome == "failed" for fact in report.compiled)
+
+
 def ran(report: Report) -> int:
     """How many different cases a report holds: one that is there twice does not stand in for one that is missing."""
     return len({case.id for case in report.cases})
@@ -70,7 +75,7 @@ def ran(report: Report) -> int:
 
 def _of_one(report: Report, *, strict: bool) -> int:
     """The exit code that one report earns."""
-    if any(fails(case, strict=strict) for case in report.cases):
+    if any(fails(case, strict=strict) for case in report.cases) or does_not_compile(report):
         return FAILED
     if (
         ran(report) < report.planned

@@ -6,7 +6,7 @@ from collections import Counter
 
 from kvcheck.report import exercised, outcomes
 from kvcheck.report.equal_inputs import equal_inputs
-from kvcheck.report.exit_codes import fails, ran
+from kvcheck.report.exit_codes import does_not_compile, fails, ran
 from kvcheck.report.plain import number, one_line
 from kvcheck.schema import Outcome, Report
 
@@ -40,18 +40,26 @@ def result(report: Report, *, strict: bool = False) -> str:
     """How the run ended, in a few words: what is worst is said."""
     cases = ran(report)
     failed = sum(fails(case, strict=strict) for case in report.cases)
-    inconclusive = report.summary.get("inconclusive", 0)
     if failed:
         return f"{failed} of {number(cases, 'case')} failed"
+    if does_not_compile(report):
+        return f"{number(cases, 'case')} ran, none failed, but a kernel does not compile"
+    unjudged = _unjudged(report, cases)
+    if unjudged:
+        return unjudged
+    if not compared(report):
+        return "nothing was compared"
+    return _good(cases, report.summary.get("pass", 0), report.summary.get("xfail", 0))
+
+
+def _unjudged(report: Report, cases: int) -> str:
+    """What is missing of a run in which nothing failed; empty where nothing is."""
+    inconclusive = report.summary.get("inconclusive", 0)
     if cases < report.planned:
         return f"{report.planned - cases} of {number(report.planned, 'planned case')} missing, none failed"
     if report.missing_shards:
         return f"shard {' and '.join(report.missing_shards)} missing, none of {number(cases, 'case')} failed"
-    if inconclusive:
-        return f"{inconclusive} of {number(cases, 'case')} inconclusive, none failed"
-    if not compared(report):
-        return "nothing was compared"
-    return _good(cases, report.summary.get("pass", 0), report.summary.get("xfail", 0))
+    return f"{inconclusive} of {number(cases, 'case')} inconclusive, none failed" if inconclusive else ""
 
 
 def _good(cases: int, passed: int, declared: int) -> str:
@@ -81,6 +89,26 @@ def independence(report: Report) -> str:
     return f"{text} Not judged: {reasons}{more}." if why else text
 
 
+def compiled(report: Report) -> list[str]:
+    """What the compiler made of the kernels: a line for those that compile, one for each that does not."""
+    lines = [
+        f"compile-failure: {one_line(fact.kernel) or 'a kernel'} does not compile for {one_line(fact.arch)}: "
+        f"{one_line(fact.error)}"
+        for fact in report.compiled
+        if fact.outcome == "failed"
+    ]
+    right = [fact for fact in report.compiled if fact.outcome == "compiled"]
+    if right:
+        names = ", ".join(dict.fromkeys(one_line(fact.kernel) for fact in right))
+        casts = sorted({name for fact in right for name in fact.casts})
+        divisions = sorted({name for fact in right for name in fact.divisions})
+        casts_said, divisions_said = ", ".join(casts) or "nothing", ", ".join(divisions) or "nothing"
+        lines.append(
+            f"Compiled for {one_line(right[0].arch)}: {names}; casts by {casts_said}, divides by {divisions_said}."
+        )
+    return lines
+
+
 def notes(report: Report, *, strict: bool = False) -> list[str]:
     """What is neither a failure nor nothing: independence not judged, legal codes, copies, unsteady verdicts."""
     lines = [independence(report)] if compared(report) else []
@@ -106,6 +134,7 @@ def notes(report: Report, *, strict: bool = False) -> list[str]:
             f"{tensor} by {operator} in {number(n, 'case')}" for (tensor, operator), n in copied.most_common(4)
         )
         lines.append(f"The target copies {what}{', and more' if len(copied) > 4 else ''}.")
+    lines += compiled(report)
     lines += _equal_inputs(report)
     unsteady = [case for case in report.cases if case.cold_confirmed is False]
     if unsteady:

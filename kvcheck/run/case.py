@@ -25,10 +25,12 @@ from kvcheck.lowering.interpreter_cast import NotModelledError, unjudged
 from kvcheck.lowering.triton_launches import watch
 from kvcheck.memory.arena import Bytes, Memory
 from kvcheck.memory.cache import build_cache, build_output
+from kvcheck.memory.overrun import watch as watch_fences
 from kvcheck.memory.place import place
 from kvcheck.run.files import write_atomic
 from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, Failure, Job
 from kvcheck.run.reference import reference_store
+from kvcheck.run.shadowed import shadowed
 from kvcheck.run.witness import Witness
 from kvcheck.schema import ITEMSIZE, Case, Change, Emission, Launch, Placement, Tensor
 
@@ -65,24 +67,30 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     stage.write_text("placing the case")
     placement = place(case, contract, target.form, target.accepts, cuda=device.type == "cuda")
     memory = Memory(placement, device)
+    fences = memory.fences()
+    if fences is not None:
+        watch_fences(folder, fences)
     inputs = case_inputs(placement, case, contract)
     witness = Witness(memory, placement)
     rows = _row_bytes(placement, target, inputs)
     call = _call(job, target, memory, placement, inputs)
     launches: list[Launch] = []
     plan = list(LAUNCHES)
-    for number, step in enumerate(plan, 1):
-        stage.write_text(f"launch {number}")
-        before = images(placement, case, contract, *step)
-        memory.upload(before)
-        with _witnessed(witness, on=number == 1):
-            refusal = _launch(call, target, device)
-        after = memory.download()
-        if refusal is not None:
-            _refused(refusal, number, changed=not _equal(before, after))
-        launches.append(_record(step, before, after, rows))
-        if number == len(LAUNCHES):
-            plan += _more(case, launches)
+    with shadowed(job, target, memory, placement, inputs) as shadow:
+        for number, step in enumerate(plan, 1):
+            stage.write_text(f"launch {number}")
+            before = images(placement, case, contract, *step)
+            memory.upload(before)
+            shadow.begin(number)
+            with _witnessed(witness, on=number == 1):
+                refusal = _launch(call, target, device)
+            after = memory.download()
+            shadow.end(before, after)
+            if refusal is not None:
+                _refused(refusal, number, changed=not _equal(before, after))
+            launches.append(_record(step, before, after, rows))
+            if number == len(LAUNCHES):
+                plan += _more(case, launches)
     stage.write_text("writing the emission")
     return Emission(
         case, contract, target.form, placement, memory.addresses(), tuple(launches), witness.copies(),

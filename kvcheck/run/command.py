@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
 from kvcheck.errors import KvcheckError, ReportError, TargetError
 from kvcheck.report.build import build
 from kvcheck.report.exit_codes import INTERRUPTED, exit_code
 from kvcheck.report.progress import Progress
 from kvcheck.report.terminal import show
 from kvcheck.report.write import Written, folder, write
+from kvcheck.run.compiled import Compiling
 from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import Hello, TargetInfo
@@ -89,10 +92,10 @@ def _run_spec(work: _Work, spec: str, arch: str) -> None:
         if nursery.hello.missing is not None:
             raise TargetError(f"target {spec!r} cannot be imported: {nursery.hello.missing}")
         for info in nursery.hello.targets:
-            _run_info(work, nursery, info)
+            _run_info(work, nursery, info, Compiling(spec, info, work.cases, work.options, nursery.hello.arch))
 
 
-def _run_info(work: _Work, nursery: Nursery, info: TargetInfo) -> None:
+def _run_info(work: _Work, nursery: Nursery, info: TargetInfo, compiling: Compiling) -> None:
     """Run one target. Ctrl-C still writes what there is, and is raised again."""
     hello = nursery.hello
     place = folder(_report((), work, hello, info), work.out, work.folders())
@@ -111,6 +114,8 @@ def _run_info(work: _Work, nursery: Nursery, info: TargetInfo) -> None:
         except KeyboardInterrupt as interrupt:
             stopped = interrupt
     report = _report(done, work, hello, info)
+    if stopped is None:
+        report = msgspec.structs.replace(report, compiled=compiling.facts())
     work.reports.append(report)
     work.written.append(write(report, work.out, strict=work.strict, taken=work.folders()))
     if stopped is not None:

@@ -23,6 +23,7 @@ from kvcheck.lowering.facts import CompileFact
 from kvcheck.lowering.messages import described, one_line
 from kvcheck.lowering.offline import compiling
 from kvcheck.schema import Case
+from kvcheck.targets.engine import add_engine_roots
 from kvcheck.targets.load import load
 
 _FACTS = msgspec.json.Decoder(tuple[CompileFact, ...])
@@ -38,6 +39,7 @@ def main() -> None:
 
 
 def _answer(request: CompileRequest) -> CompileAnswer:
+    add_engine_roots()
     try:
         loaded = load(request.spec)
     except KvcheckError as error:
@@ -91,10 +93,14 @@ def _call(target: Target, case: Case) -> str | None:
     from kvcheck.memory.cache import build_cache, build_output  # noqa: PLC0415
     from kvcheck.memory.forms import Unplaceable  # noqa: PLC0415
     from kvcheck.memory.place import place  # noqa: PLC0415
+    from kvcheck.targets.limits import outside_limits  # noqa: PLC0415
 
     contract = target.contract
     try:
         placement = place(case, contract, target.form, target.accepts, cuda=False)
+        outside = outside_limits(case, contract, target.accepts, target.form, placement)
+        if outside is not None:
+            return outside
         memory = Memory(placement, torch.device("cpu"))
         memory.upload(images(placement, case, contract, "A", "A"))
         cache = build_cache(memory, placement, case, contract, target.form, case_inputs(placement, case, contract))

@@ -11,6 +11,7 @@ from kvcheck.schema import Case, Execution
 
 EMISSION = "emission.msgpack"
 FAILURE = "failure.msgpack"
+SHADOW = "shadow.msgpack"
 STAGE = "stage.txt"
 STDOUT = "stdout.txt"
 STDERR = "stderr.txt"
@@ -62,6 +63,8 @@ class Job(msgspec.Struct, frozen=True):
     folder: str
     timeout: float
     reference: bool = False
+    witness: Literal["", "shadow"] = ""
+    """What watches the launches, beside the judge."""
 
 
 class Ended(msgspec.Struct, frozen=True):

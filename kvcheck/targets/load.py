@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import importlib
 import importlib.util
 import pkgutil
@@ -69,7 +70,7 @@ class Loaded:
 def names() -> tuple[str, ...]:
     """Every built-in target's name, without importing any."""
     folder = Path(__file__).parent.parent / "kernels" / "specimens"
-    found = sorted(module.name for module in pkgutil.iter_modules([str(folder)]))
+    found = sorted(module.name for module in pkgutil.iter_modules([str(folder)]) if module.name[0] != "_")
     return (*KERNELS, *(f"specimen:{name.replace('_', '-')}" for name in found), *ENGINES)
 
 
@@ -88,13 +89,13 @@ def check_name(spec: str) -> None:
         if not Path(path).is_file():
             raise TargetError(f"target {spec!r}: there is no file {path}")
         return
-    if spec not in names() and plugin(spec) is None:
+    if not _matching(spec) and plugin(spec) is None:
         known = ", ".join((*names(), *(found.name for found in plugins())))
         raise TargetError(f"target {spec!r} is unknown; expected FILE.py[::NAME] or one of: {known}")
 
 
 def load(spec: str) -> tuple[Loaded, ...]:
-    """Load the target of that name, every target of `file.py`, or `file.py::name`.
+    """Load the target of that name, every one of `specimen:*`, every target of `file.py`, or `file.py::name`.
 
     Raises TargetError; MissingEngineError for a file that imports what is not installed.
     """
@@ -105,11 +106,20 @@ def load(spec: str) -> tuple[Loaded, ...]:
     installed = plugin(spec)
     if installed is not None:
         return (_from_plugin(installed),)
-    module = importlib.import_module(_module_of(spec))
+    return tuple(_built_in(name) for name in _matching(spec))
+
+
+def _matching(spec: str) -> tuple[str, ...]:
+    """The built-in target of that name, or all whose names a pattern with `*`, `?` or `[…]` matches."""
+    return tuple(name for name in names() if name == spec or fnmatch.fnmatchcase(name, spec))
+
+
+def _built_in(name: str) -> Loaded:
+    module = importlib.import_module(_module_of(name))
     found = _targets_in(module)
-    if spec not in found:
-        raise TargetError(f"target {spec!r}: {module.__name__} declares {', '.join(sorted(found)) or 'no target'}")
-    return (found[spec],)
+    if name not in found:
+        raise TargetError(f"target {name!r}: {module.__name__} declares {', '.join(sorted(found)) or 'no target'}")
+    return found[name]
 
 
 def _from_plugin(installed: Plugin) -> Loaded:

@@ -28,9 +28,9 @@ def default() -> tuple[Case, ...]:
     return tuple(sorted(load_cases(["default"]), key=lambda case: (case.tokens == 0, size(case))))
 
 
-def run_file(spec: str | Path, cases: Mapping[str, Sequence[Case]]) -> Results:
-    """The results of every target named in `cases`, on the CPU, in its cases' order."""
-    options = Options(device="cpu", jobs=2)
+def run_file(spec: str | Path, cases: Mapping[str, Sequence[Case]], device: str = "cpu") -> Results:
+    """The results of every target named in `cases`, on the CPU or on CUDA, in its cases' order."""
+    options = Options(device=device, jobs=2 if device == "cpu" else 8)
     with Nursery(str(spec), options) as nursery:
         assert nursery.hello.missing is None
         return {

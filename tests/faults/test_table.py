@@ -79,6 +79,20 @@ def test_without_its_fault_a_kernel_passes(name: str, sound: Results) -> None:
     assert sum(result.codes.compared for result in sound[name]) > 1000
 
 
+@pytest.mark.gpu
+def test_on_a_gpu_every_fault_of_the_table_is_seen_too() -> None:
+    """Compiled, over the smallest case of each row that shows its fault and the smallest that hides it."""
+    for file, rows in groupby(TABLE, key=lambda row: row.file):
+        chosen = {row.target: (row, _chosen(row)[0][0], _chosen(row)[1][0]) for row in rows}
+        found = run_file(
+            KERNELS / f"{file}.py", {name: (shown, hidden) for name, (_, shown, hidden) in chosen.items()}, "cuda"
+        )
+        for name, (row, _, _) in chosen.items():
+            shown, hidden = found[name]
+            assert_shown(row, shown)
+            assert (name, hidden.outcome) == (name, "pass"), hidden.reason
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.target)
 def test_over_all_of_the_default_matrix(row: Row) -> None:

@@ -5,17 +5,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from kvcheck.formats import bits, exact
-
-DIGESTS = Path(__file__).parent / "data" / "e4m3fn_rne_saturate.sha256"
-BLOCKS = 256
+from kvcheck.formats.digests import BLOCKS, FILE, digest, kept
 
 
 def block_patterns(block: int) -> npt.NDArray[np.uint32]:
@@ -23,26 +18,16 @@ def block_patterns(block: int) -> npt.NDArray[np.uint32]:
     return np.arange(block << 24, (block + 1) << 24, dtype=np.int64).astype(np.uint32)
 
 
-def digest(codes: npt.NDArray[np.uint8]) -> str:
-    """The first 16 hexadecimal digits of the codes' SHA-256."""
-    return hashlib.sha256(codes.tobytes()).hexdigest()[:16]
-
-
-def kept_digests() -> list[str]:
-    """The digests of all blocks, in order."""
-    return DIGESTS.read_text(encoding="ascii").split()
-
-
 def test_there_is_a_digest_for_every_block() -> None:
     """256 blocks of 2^24 patterns are all 2^32 patterns."""
-    assert len(kept_digests()) == BLOCKS
+    assert len(kept()) == BLOCKS
 
 
 # 0x3A: around 2^-10; 0x3C: around the least normal; 0x43: 128 to 512, saturation; 0x7F: large, infinity and NaN.
 @pytest.mark.parametrize("block", [0x3A, 0x3C, 0x43, 0x7F, 0xBA, 0xC3, 0xFF])
 def test_bit_oracle_has_the_kept_digests(block: int) -> None:
     """The blocks where codes change most often have the digests that both oracles agreed on."""
-    assert digest(bits.encode(block_patterns(block))) == kept_digests()[block]
+    assert digest(bits.encode(block_patterns(block))) == kept()[block]
 
 
 @pytest.mark.exhaustive
@@ -52,7 +37,7 @@ def test_both_oracles_agree_on_every_pattern(block: int) -> None:
     patterns = block_patterns(block)
     fast, slow = bits.encode(patterns), exact.encode(patterns)
     assert np.array_equal(fast, slow)
-    assert digest(fast) == kept_digests()[block]
+    assert digest(fast) == kept()[block]
 
 
 def write_digests() -> None:
@@ -64,7 +49,7 @@ def write_digests() -> None:
         if not np.array_equal(codes, exact.encode(patterns)):
             raise SystemExit(f"the oracles differ in block {block:#04x}")
         lines.append(digest(codes))
-    DIGESTS.write_text("\n".join(lines) + "\n", encoding="ascii")
+    FILE.write_text("\n".join(lines) + "\n", encoding="ascii")
 
 
 if __name__ == "__main__":

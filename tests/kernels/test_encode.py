@@ -16,11 +16,10 @@ import torch
 
 from kvcheck.draw import dtypes
 from kvcheck.draw.dtypes import SourceDtype
-from kvcheck.formats import exact
+from kvcheck.formats import digests, exact
 from kvcheck.formats.decode import decode
 
 ROOT = Path(__file__).parents[2]
-DIGESTS = ROOT / "tests" / "formats" / "data" / "e4m3fn_rne_saturate.sha256"
 
 Codes = npt.NDArray[np.uint8]
 Patterns = npt.NDArray[np.uint32]
@@ -105,5 +104,5 @@ def test_every_fp32_input_has_the_oracles_code_on_a_gpu(arch: str | None) -> Non
     every = np.arange(1 << 16, dtype=np.uint32).astype(np.uint16)
     kinds: tuple[SourceDtype, ...] = ("bf16", "fp16")
     halves = [exact.encode(dtypes.to_float32(every, kind)).tobytes() for kind in kinds]
-    kept = [*DIGESTS.read_text(encoding="ascii").split(), *(hashlib.sha256(half).hexdigest()[:16] for half in halves)]
+    kept = [*digests.kept(), *(hashlib.sha256(half).hexdigest()[:16] for half in halves)]
     assert on_gpu(arch) == kept

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from kvcheck.formats.digests import kept
 from kvcheck.lowering.archs import cast_model, installed, release
 from kvcheck.lowering.doctor import helper
 from kvcheck.lowering.machine import GpuFacts
 from kvcheck.lowering.sweep import digest, half_patterns, model_codes
 
-from .test_sweep import NEAREST, VIA_FP16, kept
+from .test_sweep import NEAREST, VIA_FP16
 
 pytestmark = pytest.mark.gpu
 

@@ -13,24 +13,20 @@ import numpy as np
 import pytest
 
 from kvcheck.errors import SelectionError
-from kvcheck.formats import bits, exact
+from kvcheck.formats import bits, digests, exact
+from kvcheck.formats.digests import kept
 from kvcheck.lowering.archs import Source
 from kvcheck.lowering.sweep import BLOCK, BLOCKS, block_patterns, digest, half_patterns, model_codes, model_digest
 
 #: The last Triton that casts for sm_89 in two steps, and the first that does not.
 TWO_STEPS, ONE_STEP = "3.8.0", "3.9.0"
 VIA_FP16 = Path(__file__).parent / "data" / "e4m3fn_via_fp16_rtz.sha256"
-NEAREST = Path(__file__).parents[1] / "formats" / "data" / "e4m3fn_rne_saturate.sha256"
+NEAREST = digests.FILE
 #: Non-NaN inputs whose code sm_89's cast of two steps gets wrong, as counted on an H200.
 WRONG_ON_SM_89 = 1_032_066
 
 # Around the least normal code; 128 to 512; large, infinite and NaN; and the same below zero.
 SOME = [0x3C, 0x43, 0x7F, 0xBC, 0xC3, 0xFF]
-
-
-def kept(file: Path) -> list[str]:
-    """The digests of all blocks, in order: the first 16 hexadecimal digits of each."""
-    return file.read_text(encoding="ascii").split()
 
 
 def test_block_patterns_are_the_patterns_with_that_upper_byte() -> None:

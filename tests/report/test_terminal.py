@@ -73,8 +73,8 @@ No case could have shown 2 of 4 faults: index-wrap, graph-stale.
 
   report     out/report.md
              out/report.json
-  exit 1     at least one case is a mismatch, violation, crash, timeout or
-             unexpected pass
+  exit 1     a case is a mismatch, violation, crash, timeout or unexpected pass,
+             or a kernel does not compile
 """
 
 

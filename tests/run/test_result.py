@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kvcheck.contract import Accepts, Computed, Contract, Form
+from kvcheck.memory.overrun import FAULT, TABLE, FencedTensors, Table
 from kvcheck.run.keep import LARGEST, keep_emission
 from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, Ended, Failure, TargetInfo
 from kvcheck.run.result import SLUGS, expected, not_run, result_of
@@ -122,6 +123,54 @@ def test_what_was_declared_is_expected(outcome: Outcome, found: tuple[str, ...],
 def test_a_fault_that_kvcheck_does_not_know_is_never_an_unexpected_pass() -> None:
     """A declared slug without a detector can be neither found nor missed."""
     assert expected("pass", "no-such-fault", (), tuple(range(len(SLUGS)))) == "pass"
+
+
+def _fenced(folder: Path, fault: str) -> None:
+    """V between two fences, and where its process ended."""
+    table = Table("fence", "end", (FencedTensors(("v",), 4096, 8192, 0, 16384),))
+    (folder / TABLE).write_bytes(msgspec.msgpack.encode(table))
+    (folder / FAULT).write_text(fault)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "expected_outcome"),
+    [
+        ("8192 is read", "v is read 1 byte past its end, where nothing is mapped; killed by SIGSEGV in ", "xfail"),
+        ("4000 is written", "v is written 96 bytes before its beginning, where nothing is mapped; killed by ", "xfail"),
+        ("64000 is read", "killed by SIGSEGV in the child's own start", "crash"),
+        ("", "killed by SIGSEGV in the child's own start", "crash"),
+    ],
+)
+def test_a_fence_says_who_was_overrun(tmp_path: Path, fault: str, reason: str, expected_outcome: Outcome) -> None:
+    """A crash, with a sentence; of a kernel whose declared fault leads out of a tensor, it is what was expected."""
+    _fenced(tmp_path, fault)
+    ended = Ended(0, None, 11, 1.0, timed_out=False)
+    result = _result(tmp_path, ended)
+    assert (result.outcome, result.reason.startswith(reason)) == ("crash", True)
+    declared = result_of(CASE, ended, tmp_path, INFO, expect_declared=True)
+    assert (declared.outcome, declared.reason) == (expected_outcome, result.reason)
+
+
+def test_on_cuda_an_illegal_access_says_what_was_fenced(tmp_path: Path) -> None:
+    """The exception does not say where; the sentence lists the tensors. Any other exception says nothing of fences."""
+    _fenced(tmp_path, "")
+    _say(tmp_path, Failure("crash", "…\nCUDA error: an illegal memory access was encountered", "AcceleratorError"))
+    result = _result(tmp_path)
+    around = "CUDA does not say where; each of these ends at unmapped memory: v"
+    assert (result.outcome, result.reason) == ("crash", f"AcceleratorError ({around})")
+    assert result_of(CASE, WELL, tmp_path, INFO, expect_declared=True).outcome == "xfail"
+    _say(tmp_path, Failure("crash", "ValueError", "ValueError"))
+    assert (_result(tmp_path).reason, result_of(CASE, WELL, tmp_path, INFO, expect_declared=True).outcome) == (
+        "ValueError",
+        "crash",
+    )
+
+
+@pytest.mark.parametrize(("fault", "becomes"), [("rounding-mode", "crash"), ("foreign-read", "xfail")])
+def test_a_fence_expects_no_fault_that_stays_inside_a_tensor(fault: str, becomes: Outcome) -> None:
+    """A kernel that was declared to round wrongly, and runs out of its tensors, does what nobody expected."""
+    assert expected("crash", fault, (), (), stopped=True) == becomes
+    assert expected("crash", fault, (), ()) == "crash"
 
 
 def test_failing_cases_keep_their_emission(tmp_path: Path) -> None:

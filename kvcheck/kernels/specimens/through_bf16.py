@@ -1,0 +1,24 @@
+"""Specimen: the store, with scaled values rounded to bf16 on their way."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from kvcheck.api import Cache, store_target
+from kvcheck.contract import Form
+from kvcheck.kernels.encode import encode_e4m3fn
+from kvcheck.kernels.specimens._base import COMPUTED, launch, with_part
+
+
+@triton.jit
+def encode_through_bf16(scaled, seed):
+    """The codes of scaled values, rounded twice."""
+    return encode_e4m3fn(scaled.to(tl.bfloat16).to(tl.float32))  # due: scaled
+
+
+@store_target("specimen:through-bf16", contract=COMPUTED, cache=Form("slots"), declares="double-rounding-bf16")
+def through_bf16(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
+    """Right wherever that rounding does not make a tie."""
+    launch(k, v, slots, cache, with_part(encode=encode_through_bf16))

@@ -1,0 +1,140 @@
+"""Who ran into a fence: the address that killed a case's process, told as a tensor, a side and a distance.
+
+On the CPU the signal says the address. CUDA says that an access was illegal, and not which: there all that can be told
+is what was fenced.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+from pathlib import Path
+
+import msgspec
+
+from kvcheck.memory.fences import Fenced, Side
+
+#: Files in a case's folder.
+TABLE = "fences.msgpack"
+FAULT = "fault.txt"
+
+#: From <signal.h> and <ucontext.h>, 64-bit Linux: where the address stands in siginfo_t, and, on x86-64, the error code
+#: in ucontext_t, whose second bit says that the access was a write.
+_ADDRESS_AT = 16
+_ERROR_AT = 192
+_WRITE = 2
+_SIGINFO = 4
+_SIZE_OF_MASK = 128
+
+
+class FencedTensors(msgspec.Struct, frozen=True):
+    """The tensors that lie between two fences, and the bytes from the first to the one behind the last of them."""
+
+    names: tuple[str, ...]
+    begin: int
+    end: int
+    low: int
+    high: int
+
+    @property
+    def called(self) -> str:
+        """The tensors' names, for people."""
+        return " and ".join(self.names)
+
+
+class Table(msgspec.Struct, frozen=True):
+    """All fences of a case."""
+
+    layout: str
+    side: Side
+    tensors: tuple[FencedTensors, ...]
+
+
+def fenced_tensors(names: tuple[str, ...], fenced: Fenced, start: int, stop: int) -> FencedTensors:
+    """Tensors that lie in bytes `start` to `stop` of fenced memory."""
+    return FencedTensors(names, fenced.address + start, fenced.address + stop, fenced.low, fenced.high)
+
+
+class _Action(ctypes.Structure):
+    """The C library's struct sigaction on 64-bit Linux."""
+
+    _fields_ = (
+        ("handler", ctypes.c_void_p),
+        ("mask", ctypes.c_uint8 * _SIZE_OF_MASK),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    )
+
+
+_Handler = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+#: What a signal may call must outlive every function.
+_kept: list[object] = []
+
+
+def watch(folder: Path, table: Table) -> None:
+    """Write a case's fences into its folder; when this process dies of one, the address too.
+
+    The handler is Python: it runs inside the very instruction that failed, in the one thread that there is. Then the
+    handler before it has its turn, and the process dies as it would have.
+    """
+    (folder / TABLE).write_bytes(msgspec.msgpack.encode(table))
+    libc = ctypes.CDLL(None)
+    libc.sigaction.argtypes = [ctypes.c_int, ctypes.POINTER(_Action), ctypes.POINTER(_Action)]
+    before = _Action()
+    file = os.open(folder / FAULT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    tells = platform.machine() == "x86_64"
+
+    def note(number: int, info: int, context: int) -> None:
+        libc.sigaction(number, ctypes.byref(before), None)
+        address = ctypes.c_uint64.from_address(info + _ADDRESS_AT).value
+        error = ctypes.c_uint64.from_address(context + _ERROR_AT).value if tells else 0
+        how = ("is written" if error & _WRITE else "is read") if tells else "is overrun"
+        os.write(file, f"{address} {how}".encode())
+
+    handler = _Handler(note)
+    action = _Action(handler=ctypes.cast(handler, ctypes.c_void_p), flags=_SIGINFO)
+    libc.sigaction(signal.SIGSEGV, ctypes.byref(action), ctypes.byref(before))
+    _kept.extend((handler, before, action))
+
+
+def overrun(folder: Path) -> str | None:
+    """Which tensor was overrun, at which side and how far, where one of a case's fences ended its process; or None."""
+    table = _table(folder)
+    if table is None:
+        return None
+    try:
+        number, _, how = (folder / FAULT).read_text(encoding="ascii").partition(" ")
+        address = int(number)
+    except (OSError, ValueError):
+        return None
+    for found in table.tensors:
+        if found.end <= address < found.high:
+            return f"{found.called} {how} {_distance(address - found.end + 1)} past its end, where nothing is mapped"
+        if found.low <= address < found.begin:
+            return (
+                f"{found.called} {how} {_distance(found.begin - address)} before its beginning, where nothing is mapped"
+            )
+    return None
+
+
+def fenced(folder: Path) -> str | None:
+    """What was fenced in a case, where something was: all that can be told of an illegal access on CUDA."""
+    table = _table(folder)
+    if table is None:
+        return None
+    names = ", ".join(found.called for found in table.tensors)
+    side = "end" if table.side == "end" else "begin"
+    return f"CUDA does not say where; each of these {side}s at unmapped memory: {names}"
+
+
+def _table(folder: Path) -> Table | None:
+    try:
+        return msgspec.msgpack.decode((folder / TABLE).read_bytes(), type=Table)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _distance(count: int) -> str:
+    return "1 byte" if count == 1 else f"{count} bytes"

@@ -1,0 +1,83 @@
+"""Fences: a right kernel stores the same bytes behind them, and one that goes too far is stopped, and said to have."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kvcheck.memory.fences import FENCES
+from kvcheck.schema import Case, CaseResult
+
+from .running import run_file
+from .specimens import small
+
+#: The layouts that a case's bytes must not depend on.
+LAYOUTS = ("arena", "pooled", "recycled", "exact", *FENCES)
+#: Cases of `store`: sizes that 16 does not divide, views with gaps and offsets, padded caches, all dtypes.
+RIGHT: tuple[dict[str, str | int], ...] = (
+    {"head_dim": 46, "align": 2, "k_view": "qkv", "v_view": "offset1"},
+    {"head_dim": 46, "k_view": "inner2", "v_view": "head_padded", "dtype": "fp32", "slots": "negative_mixed"},
+    {"k_cache": "padded", "v_cache": "head_padded", "v_view": "transposed", "dtype": "fp16", "slots": "duplicates"},
+    {"tokens": 8, "k_view": "offset17", "v_view": "head_interleaved", "slot_view": "every_second", "extra_tokens": 3},
+    {"tokens": 0},
+)
+
+DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
+
+
+def _cases(axes: dict[str, str | int]) -> list[Case]:
+    return [small(**axes, layout=layout) for layout in LAYOUTS]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_right_kernel_stores_the_same_bytes_in_every_layout(device: str) -> None:
+    """Not one of its cases is stopped, and all layouts of a case have one digest."""
+    cases = [case for axes in RIGHT for case in _cases(axes)]
+    (results,) = run_file("store", {"store": cases}, device).values()
+    assert [result.outcome for result in results] == ["pass"] * len(cases)
+    for start in range(0, len(cases), len(LAYOUTS)):
+        assert len({result.digest for result in results[start : start + len(LAYOUTS)]}) == 1
+
+
+def _stopped(specimen: str, case: Case, device: str = "cpu") -> CaseResult:
+    """What became of a specimen that must not come through a case."""
+    (results,) = run_file(specimen, {specimen: [case]}, device).values()
+    (result,) = results
+    assert (result.outcome, result.codes.compared) == ("crash", 0)
+    return result
+
+
+def test_a_pitch_that_leads_past_the_end_is_stopped_there() -> None:
+    """Token 2 of 3 is read 2 * 432 elements in, one of V's 3 * 144 elements long rows behind the end."""
+    result = _stopped("specimen:shared-pitch", small(k_view="qkv", layout="fence"))
+    assert result.process.signal == "SIGSEGV"
+    found = re.fullmatch(
+        "v is read ([0-9]+) bytes? past its end, where nothing is mapped; killed by SIGSEGV in launch 1", result.reason
+    )
+    assert found, result.reason
+    assert 0 < int(found[1]) < 2 * 432 * 3
+
+
+def test_one_element_past_the_end_is_one_too_many() -> None:
+    """The smallest step there is, at each of the alignments that let V end at its fence."""
+    for axes in ({"head_dim": 48}, {"head_dim": 46, "align": 2, "tokens": 1}):
+        result = _stopped("specimen:amax-behind-row", small(**axes, layout="fence"))
+        assert result.reason.startswith("k is read 1 byte past its end"), result.reason
+
+
+def test_an_offset_that_wraps_leads_before_the_beginning() -> None:
+    """A signed 16-bit offset of 32768 elements or more is negative."""
+    case = small(tokens=8, heads=8, head_dim=576, k_view="head_padded", layout="fence-before")
+    result = _stopped("specimen:wrapped-source", case)
+    assert re.match("k is read [0-9]+ bytes before its beginning, where nothing is mapped", result.reason), (
+        result.reason
+    )
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_it_is_said_what_was_fenced() -> None:
+    """The kernel is stopped at full speed; CUDA does not say at which tensor, and nothing is guessed."""
+    result = _stopped("specimen:shared-pitch", small(k_view="qkv", layout="fence"), "cuda")
+    assert "illegal memory access" in result.reason
+    assert "each of these ends at unmapped memory: k_codes, v_codes, k_scales, v_scales, slots, " in result.reason

@@ -1,0 +1,1 @@
+"""Sanitizers: what witnesses see, and what becomes of it."""

@@ -1,0 +1,1 @@
+"""Shadow memory under Triton's interpreter."""
