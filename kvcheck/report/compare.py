@@ -36,13 +36,15 @@ class Comparison(msgspec.Struct, frozen=True):
     """Cases that only the second report has, and that do not fail."""
     same: int
     """Cases that ended alike, with the same bytes."""
+    uncompiled: tuple[str, ...]
+    """Kernels that do not compile for their arch in the second report, and did or were not tried in the first."""
     facts: tuple[str, ...]
     """What differs between the reports themselves: target, kernels, contract, arch, environment."""
 
     @property
     def exit_code(self) -> int:
         """1 where something got worse, 3 where cases are missing, else 0."""
-        if self.worse:
+        if self.worse or self.uncompiled:
             return exit_codes.FAILED
         return exit_codes.INCONCLUSIVE if self.missing else exit_codes.PASSED
 
@@ -72,7 +74,14 @@ def compare(before: Report, after: Report) -> Comparison:
             changed.append(Change(identifier, earlier, case, change[1]))
     gone = [Change(name, case, None, f"missing, was {case.outcome}") for name, case in old.items() if name not in new]
     return Comparison(
-        _worst_first(worse), tuple(gone), tuple(better), tuple(changed), tuple(added), same, _facts(before, after)
+        _worst_first(worse),
+        tuple(gone),
+        tuple(better),
+        tuple(changed),
+        tuple(added),
+        same,
+        _uncompiled(before, after),
+        _facts(before, after),
     )
 
 
@@ -93,6 +102,16 @@ def _change(before: CaseResult, after: CaseResult) -> tuple[int, str] | None:
     if (before.digest is None) != (after.digest is None):
         return 0, f"{after.outcome}, {'no digest any more' if after.digest is None else 'a digest now'}"
     return None
+
+
+def _uncompiled(before: Report, after: Report) -> tuple[str, ...]:
+    """The kernels that no longer compile, each with what the compiler says."""
+    known = {(fact.arch, fact.kernel) for fact in before.compiled if fact.outcome == "failed"}
+    return tuple(
+        f"{one_line(fact.kernel) or 'a kernel'} does not compile for {one_line(fact.arch)}: {one_line(fact.error)}"
+        for fact in after.compiled
+        if fact.outcome == "failed" and (fact.arch, fact.kernel) not in known
+    )
 
 
 def _worst_first(changes: list[Change]) -> tuple[Change, ...]:

@@ -13,7 +13,8 @@ MOST = 20
 
 def headline(found: Comparison) -> str:
     """What changed, in one line, the worst first."""
-    parts = [
+    parts = [f"{number(len(found.uncompiled), 'kernel')} no longer compiling"] if found.uncompiled else []
+    parts += [
         f"{len(changes)} {word}"
         for word, changes in (
             ("worse", found.worse),
@@ -29,7 +30,7 @@ def headline(found: Comparison) -> str:
 
 def lines(found: Comparison) -> list[str]:
     """The comparison as lines of plain text."""
-    told = [headline(found), *(f"  {fact}" for fact in found.facts)]
+    told = [headline(found), *(f"  {fact}" for fact in (*found.uncompiled, *found.facts))]
     for title, changes in (
         ("worse", found.worse),
         ("missing", found.missing),

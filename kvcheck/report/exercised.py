@@ -73,7 +73,7 @@ _CACHE: dict[str, Holds] = {
     "caches of K and V that lie unlike": lambda p: (
         p.axes["k_cache"] != p.axes["v_cache"] or p.number("head_dim") != p.number("head_dim_v")
     ),
-    "poison around K and V": lambda p: p.axes["layout"] not in ("pooled", "recycled", "exact"),
+    "poison around K and V": lambda p: p.axes["layout"] == "arena",
 }
 
 #: The dtypes of K and V.

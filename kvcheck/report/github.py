@@ -30,9 +30,11 @@ def workflow_commands(reports: Sequence[Report], environ: Mapping[str, str], *, 
     for report in reports:
         groups = group_failures(report)
         about = f"title={_property(_title(report))}{_file(report, environ)}"
+        wrong = sentences.uncompiled(report)
         lines += [_annotation(about, group) for group in groups]
+        lines += [f"::error {about}::{_data(line)}" for line in wrong]
         code = exit_code(report, strict=strict)
-        if not groups and code != PASSED:
+        if not groups and not wrong and code != PASSED:
             level = "warning" if code in (INCONCLUSIVE, NOTHING_COMPARED) else "error"
             lines.append(f"::{level} {about}::{_data(sentences.result(report, strict=strict))}")
     if len(lines) > MOST:

@@ -77,6 +77,7 @@ class PageView(msgspec.Struct, frozen=True):
     where: str
     outcomes: list[tuple[str, int, str]]
     facts: list[tuple[str, str]]
+    uncompiled: list[tuple[str, str]]
     groups: list[GroupView]
     more_groups: str
     reasons: tuple[Reason, ...]
@@ -127,6 +128,7 @@ def _page(report: Report, *, strict: bool) -> PageView:
         where=sentences.where(report),
         outcomes=[(outcome, count, why) for outcome, count, why in table],
         facts=_facts(report),
+        uncompiled=_uncompiled(report),
         groups=[_group(group) for group in groups[:MOST]],
         more_groups=f"{number(len(groups) - MOST, 'more group')}: see the table." if len(groups) > MOST else "",
         reasons=group_reasons(report)[:MOST],
@@ -136,6 +138,12 @@ def _page(report: Report, *, strict: bool) -> PageView:
         environment=_environment(report),
         command=one_line(report.command),
     )
+
+
+def _uncompiled(report: Report) -> list[tuple[str, str]]:
+    """The kernels that do not compile for the arch: the line, and all that the compiler said."""
+    logs = [cut(fact.log, TRACEBACK_LINES) for fact in report.compiled if fact.outcome == "failed"]
+    return list(zip(sentences.uncompiled(report), logs, strict=True))
 
 
 def _facts(report: Report) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from kvcheck.report import axes
+from kvcheck.report import axes, sentences
 from kvcheck.report.channels import findings
 from kvcheck.report.details import case_sentence
 from kvcheck.report.exit_codes import fails, ran
@@ -51,9 +51,10 @@ def _suite(report: Report, *, strict: bool) -> Element:
             SubElement(properties, "property", name=_text(name), value=_text(str(value)))
     for case in report.cases:
         suite.append(_case(report, case, strict=strict))
-    for what in _absent(report):
-        absent = SubElement(suite, "testcase", classname=_text(report.target.name), name=what, time="0")
-        SubElement(absent, "error", type="missing", message=what)
+    beside_cases = [("missing", what) for what in _absent(report)]
+    for kind, what in [*beside_cases, *(("compile-failure", what) for what in sentences.uncompiled(report))]:
+        beside = SubElement(suite, "testcase", classname=_text(report.target.name), name=_text(what), time="0")
+        SubElement(beside, "error", type=kind, message=_text(what))
     suite.set("tests", str(len(suite.findall("testcase"))))
     for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(name, str(len(suite.findall(f"testcase/{tag}"))))

@@ -32,6 +32,7 @@ def markdown(report: Report, *, strict: bool = False) -> str:
     parts = [
         _headline(report, strict=strict),
         _outcomes(report),
+        _uncompiled(report),
         *_failures(group_failures(report)),
         _reasons(group_reasons(report)),
         _observable(report, strict=strict),
@@ -82,6 +83,17 @@ def _outcomes(report: Report) -> str:
     return _table(
         ("outcome", "cases", ""), ((name, str(cases), why) for name, cases, why in sentences.table(report)), "-:-"
     )
+
+
+def _uncompiled(report: Report) -> str:
+    """The kernels that do not compile for the arch, with all that the compiler said, folded."""
+    logs = [cut(fact.log, TRACEBACK_LINES) for fact in report.compiled if fact.outcome == "failed" and fact.log.strip()]
+    lines = [f"- {text(shorten(line, SENTENCE))}" for line in sentences.uncompiled(report)]
+    parts = [
+        "\n".join(lines),
+        *([folded("What the compiler said", block("\n\n".join(logs[:3]), "text"))] if logs else []),
+    ]
+    return "\n\n".join(["#### A kernel does not compile", *parts]) if lines else ""
 
 
 def _table(head: tuple[str, ...], lines: Iterable[tuple[str, ...]], alignment: str) -> str:

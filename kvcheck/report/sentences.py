@@ -89,14 +89,19 @@ def independence(report: Report) -> str:
     return f"{text} Not judged: {reasons}{more}." if why else text
 
 
-def compiled(report: Report) -> list[str]:
-    """What the compiler made of the kernels: a line for those that compile, one for each that does not."""
-    lines = [
+def uncompiled(report: Report) -> list[str]:
+    """A line for each kernel that does not compile for the arch: that fails a run, whatever its cases did."""
+    return [
         f"compile-failure: {one_line(fact.kernel) or 'a kernel'} does not compile for {one_line(fact.arch)}: "
         f"{one_line(fact.error)}"
         for fact in report.compiled
         if fact.outcome == "failed"
     ]
+
+
+def compiled(report: Report) -> list[str]:
+    """What the compiler made of the kernels that compile: one line; none where none was compiled."""
+    lines = []
     right = [fact for fact in report.compiled if fact.outcome == "compiled"]
     if right:
         names = ", ".join(dict.fromkeys(one_line(fact.kernel) for fact in right))

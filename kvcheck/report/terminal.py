@@ -68,6 +68,9 @@ def _report(console: Console, report: Report, *, strict: bool) -> None:
     console.print(head.append(f", {sentences.compared(report)} compared"), soft_wrap=True)
     _wrapped(console, sentences.where(report), "")
     _outcomes(console, report)
+    for line in sentences.uncompiled(report):
+        console.print()
+        _wrapped(console, line, "", style="bold red")
     groups = group_failures(report)
     for group in groups[:MOST]:
         _group(console, group)
@@ -77,7 +80,7 @@ def _report(console: Console, report: Report, *, strict: bool) -> None:
     console.print()
     notes = sentences.notes(report, strict=strict)
     for note in [*notes, *sentences.unexercised(report), sentences.unobservable(report)]:
-        _wrapped(console, note, "", dim=True)
+        _wrapped(console, note, "", style="dim")
 
 
 def _outcomes(console: Console, report: Report) -> None:
@@ -129,10 +132,10 @@ def _reasons(console: Console, reasons: Sequence[Reason]) -> None:
         console.print(f"  {number(len(reasons) - MOST, 'more reason')}: see report.md")
 
 
-def _wrapped(console: Console, words: str, indent: str, *, dim: bool = False) -> None:
+def _wrapped(console: Console, words: str, indent: str, *, style: str = "none") -> None:
     """A paragraph, every line of it indented."""
     for line in textwrap.wrap(words, max(console.width, 40), initial_indent=indent, subsequent_indent=indent):
-        console.print(line, style="dim" if dim else "none", soft_wrap=True)
+        console.print(line, style=style, soft_wrap=True)
 
 
 def _labelled(console: Console, label: str, words: str, *, wrap: bool = True) -> None:

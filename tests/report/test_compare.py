@@ -7,7 +7,7 @@ import pytest
 
 from kvcheck.report.compare import compare
 from kvcheck.report.compared import headline, line, lines
-from kvcheck.schema import CaseResult, CodesVerdict, Digest
+from kvcheck.schema import CaseResult, CodesVerdict, CompileFact, Digest
 
 from .samples import CRASH, INCONCLUSIVE, PASS, REFUSED, SEED, TARGET, UNSUPPORTED, XFAIL, XPASS, report
 
@@ -125,3 +125,17 @@ def test_what_differs_between_the_reports_is_told() -> None:
         "another contract or form",
         "the second holds 1 of 2 planned cases",
     )
+
+
+def test_a_kernel_that_no_longer_compiles_is_worse() -> None:
+    """Whatever its cases did in the interpreter; one that did not compile before is no news."""
+    failed = CompileFact("sm_75", "store", "failed", "fp8e4nv not supported")
+    good = CompileFact("sm_75", "store", "compiled")
+    found = compare(report(PASS, compiled=(good,)), report(PASS, compiled=(failed,)))
+    assert found.exit_code == 1
+    assert lines(found) == [
+        "1 kernel no longer compiling, 1 as before",
+        "  store does not compile for sm_75: fp8e4nv not supported",
+    ]
+    assert compare(report(PASS, compiled=(failed,)), report(PASS, compiled=(failed,))).exit_code == 0
+    assert compare(report(PASS, compiled=(failed,)), report(PASS, compiled=(good,))).exit_code == 0

@@ -10,7 +10,7 @@ import pytest
 from kvcheck.errors import ReportError
 from kvcheck.report.github import SUMMARY_BYTES, add_summary, is_github, summary, workflow_commands
 from kvcheck.report.markdown import markdown
-from kvcheck.schema import CodesVerdict, ProcessVerdict
+from kvcheck.schema import CodesVerdict, CompileFact, ProcessVerdict
 
 from .samples import CRASH, INCONCLUSIVE, PASS, SEED, TARGET, UNSUPPORTED, report
 
@@ -98,3 +98,12 @@ def test_an_annotation_is_put_on_the_targets_file_in_the_checkout() -> None:
     assert place("/w/other/my.py", checkout) == ""
     assert place(None, checkout) == ""
     assert place("/w/repo/my.py", {}) == ""
+
+
+def test_a_kernel_that_does_not_compile_is_an_error() -> None:
+    """Beside the groups of failures, or alone."""
+    failed = CompileFact("sm_75", "store", "failed", "no fp8")
+    (line,) = workflow_commands([report(PASS, compiled=(failed,))], {})
+    assert line.endswith("::compile-failure: store does not compile for sm_75: no fp8")
+    assert line.startswith("::error ")
+    assert len(workflow_commands([report(SEED, compiled=(failed,))], {})) == 2

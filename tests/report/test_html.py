@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kvcheck.report.html import html
-from kvcheck.schema import CaseResult, CodesVerdict, ProcessVerdict
+from kvcheck.schema import CaseResult, CodesVerdict, CompileFact, ProcessVerdict
 
 from .samples import CRASH, EVERY, PASS, SEED, SIBLING, TARGET, UNSUPPORTED, VIOLATION, report
 
@@ -163,3 +163,13 @@ def test_any_report_is_a_whole_page(cases: list[CaseResult], strict: bool) -> No
     assert page.open == []
     rows = [value for tag, name, value in page.attributes if tag == "tr" and name == "data-is"]
     assert sorted(map(str, rows)) == sorted(case.outcome for case in cases)
+
+
+def test_a_kernel_that_does_not_compile_is_told_among_the_failures() -> None:
+    """With all that the compiler said, though every case passed in the interpreter."""
+    failed = CompileFact("sm_75", "store", "failed", "no <fp8>", "line one\nline two")
+    page = Page(html([report(PASS, compiled=(failed,))]))
+    assert "What failed" in page.text
+    assert "compile-failure: store does not compile for sm_75: no <fp8>" in page.text
+    assert "line one\nline two" in page.text
+    assert "but a kernel does not compile" in page.text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kvcheck.errors import ReportError
 from kvcheck.report.junit import junit, write_junit
-from kvcheck.schema import CaseResult, CodesVerdict, ProcessVerdict, Report
+from kvcheck.schema import CaseResult, CodesVerdict, CompileFact, ProcessVerdict, Report
 
 from .samples import (
     CRASH,
@@ -122,3 +122,15 @@ def test_it_is_written_in_one_step(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "junit.xml").read_bytes() == junit([report(PASS)])
     with pytest.raises(ReportError, match="cannot be written"):
         write_junit([report(PASS)], tmp_path / "a" / "junit.xml" / "b")
+
+
+def test_a_kernel_that_does_not_compile_is_an_error() -> None:
+    """Its cases may all have passed in the interpreter: the document must not be green."""
+    made = report(
+        PASS,
+        compiled=(CompileFact("sm_75", "store", "failed", "no fp8"), CompileFact("sm_75", "other", "compiled")),
+    )
+    root = parsed(made)
+    assert root.get("errors") == "1"
+    (found,) = root.findall("testsuite/testcase/error")
+    assert found.get("message") == "compile-failure: store does not compile for sm_75: no fp8"

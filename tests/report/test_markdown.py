@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kvcheck.report import sentences
 from kvcheck.report.markdown import TRACEBACK_LINES, block, code, markdown, text
-from kvcheck.schema import ProcessVerdict
+from kvcheck.schema import CompileFact, ProcessVerdict
 
 from .samples import CRASH, EVERY, PASS, SEED, TARGET, UNSUPPORTED, VIOLATION, report
 
@@ -231,3 +231,16 @@ def test_strict_is_said() -> None:
     legal = msgspec.structs.replace(PASS, codes=msgspec.structs.replace(PASS.codes, legal=2))
     assert "all" not in markdown(report(legal), strict=True).split("\n")[0]
     assert markdown(report(legal)).startswith("### kvcheck: `specimen:shared-pitch`, 1 case passed, 1 compared")
+
+
+def test_a_kernel_that_does_not_compile_comes_first() -> None:
+    """Before the groups, with what the compiler said folded; nothing of it where all compile."""
+    failed = CompileFact("sm_75", "store", "failed", "no <fp8>", "line one\nline two")
+    made = markdown(report(PASS, SEED, compiled=(failed,)))
+    assert made.index("#### A kernel does not compile") < made.index("#### mismatch")
+    assert "- compile-failure: store does not compile for sm\\_75: no &lt;fp8&gt;" in made.replace("sm_75", "sm\\_75")
+    assert "<summary>What the compiler said</summary>\n\n```text\nline one\nline two\n```" in made
+    right = CompileFact("sm_75", "store", "compiled", casts={"cvt": 2})
+    good = markdown(report(PASS, compiled=(right,)))
+    assert "does not compile" not in good
+    assert "- Compiled for sm_75: store; casts by cvt, divides by nothing." in good

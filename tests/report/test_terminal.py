@@ -17,7 +17,7 @@ from kvcheck.report import sentences
 from kvcheck.report.progress import make_console
 from kvcheck.report.terminal import Progress, show, show_error
 from kvcheck.report.write import Written
-from kvcheck.schema import CaseResult, ProcessVerdict, Report
+from kvcheck.schema import CaseResult, CompileFact, ProcessVerdict, Report
 
 from .samples import CRASH, EVERY, INCONCLUSIVE, PASS, REFUSED, SEED, TARGET, UNSUPPORTED, report
 
@@ -268,3 +268,11 @@ def test_a_log_tells_a_few_failing_cases_of_each_kind_and_counts_the_others() ->
     lines = file.getvalue().splitlines()
     assert [line.split()[1] for line in lines[1:-1]] == ["s0", "s1", "s2", "c0", "c1", *(f"f{n}" for n in range(7))]
     assert lines[-1] == "30 more cases like these: grouped below, each by itself in report.json"
+
+
+def test_a_kernel_that_does_not_compile_comes_before_the_groups() -> None:
+    """In one line, whatever the cases did."""
+    failed = CompileFact("sm_75", "store", "failed", "no fp8")
+    made = shown(report(PASS, SEED, compiled=(failed,)))
+    line = "\ncompile-failure: store does not compile for sm_75: no fp8\n"
+    assert made.index(line) < made.index("\nmismatch, sibling-pitch")
