@@ -109,7 +109,7 @@ def _writes(case: CaseResult) -> str:
         parts.append(
             stray + (f"; first: {first_byte(writes.first_stray, 'stood there')}" if writes.first_stray else "")
         )
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 def _independence(case: CaseResult) -> str:

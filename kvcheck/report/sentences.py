@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 
 from kvcheck.report import exercised, outcomes
 from kvcheck.report.equal_inputs import equal_inputs
@@ -173,18 +174,31 @@ def unobservable(report: Report) -> str:
     return f"No case could have shown {len(report.unobservable)} of {len(report.faults)} faults: {names}."
 
 
-def unexercised(report: Report) -> list[str]:
-    """What this matrix did not exercise, so that a fault there would have passed unseen; empty where nothing."""
+def unexercised(report: Report, but: Collection[str] = ()) -> list[str]:
+    """What this matrix did not exercise, so that a fault there would have passed unseen; empty where nothing.
+
+    `but` leaves out what is said elsewhere.
+    """
     found = exercised.unexercised(report)
     if not compared(report):
         return []
-    lines = []
-    if found.never:
-        lines.append(f"This matrix did not exercise: {'; '.join(found.never)}.")
+    never = [phrase for phrase in found.never if phrase not in but]
+    lines = [_never(never)] if never else []
     if found.uncompared:
         told = (f"{phrase} ({_ended(ended)})" for phrase, ended in found.uncompared.items())
         lines.append(f"Only in cases that were not compared: {'; '.join(told)}.")
     return lines
+
+
+def unexercised_by_all(reports: Sequence[Report]) -> tuple[str, list[str]]:
+    """What no report's matrix exercised, as a sentence, and as phrases to leave out of theirs. Empty for one report."""
+    every = [exercised.unexercised(report).never for report in reports if compared(report)]
+    common = [phrase for phrase in every[0] if all(phrase in never for never in every)] if len(every) > 1 else []
+    return (_never(common) if common else ""), common
+
+
+def _never(phrases: Sequence[str]) -> str:
+    return f"This matrix did not exercise: {'; '.join(phrases)}."
 
 
 def _ended(ended: dict[str, int]) -> str:

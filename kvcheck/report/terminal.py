@@ -21,6 +21,8 @@ __all__ = ["Progress", "show", "show_error"]
 
 #: Groups and reasons shown; more are counted.
 MOST = 10
+#: Reports that a run shows without a line for each at its end, and files that are named one by one.
+FEW = 4
 #: The lines of a traceback that the terminal shows; the files hold more.
 TRACEBACK_LINES = 12
 _LABEL_WIDTH = 11
@@ -36,14 +38,19 @@ def show(
 ) -> None:
     """Print the end of a run: each report, its files, and what the exit code `code` means."""
     console = console or make_console()
+    alike, phrases = sentences.unexercised_by_all(reports)
     for report in reports:
         console.print()
-        _report(console, report, strict=strict)
+        _report(console, report, strict=strict, told=phrases)
+    if alike or len(reports) > FEW:
+        console.print()
+    if alike:
+        _wrapped(console, alike, "", style="dim")
+    if len(reports) > FEW:
+        _targets(console, reports, strict=strict)
     if written:
         console.print()
-    for files in written:
-        _labelled(console, "report", str(files.markdown), wrap=False)
-        _labelled(console, "", str(files.json), wrap=False)
+    _files(console, written)
     if code is not None:
         _labelled(console, f"exit {code}", exit_codes.SENTENCES.get(code, ""))
 
@@ -56,12 +63,45 @@ def show_error(error: Exception, console: Console | None = None) -> None:
     console.print(Text("kvcheck: ", "bold red").append(one_line(str(error))), soft_wrap=True)
 
 
-def _report(console: Console, report: Report, *, strict: bool) -> None:
+def _targets(console: Console, reports: Sequence[Report], *, strict: bool) -> None:
+    """A line for each of many reports: how it ended, and its worst group."""
+    from rich.text import Text  # noqa: PLC0415
+
+    width = min(max(len(one_line(report.target.name)) for report in reports), 40)
+    for report in reports:
+        groups = group_failures(report)
+        worst = f": {details.title(groups[0])}" if groups else ""
+        line = Text(f"  {one_line(report.target.name):<{width}}  ", "bold")
+        console.print(
+            line.append(sentences.result(report, strict=strict), _style(report, strict=strict)).append(worst),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+
+
+def _files(console: Console, written: Sequence[Written]) -> None:
+    """The files that were written; of many, the folders that hold them."""
+    if len(written) > FEW:
+        for place in dict.fromkeys(files.json.parent.parent for files in written):
+            count = sum(files.json.parent.parent == place for files in written)
+            _labelled(console, "reports", f"{place}/*/report.md and report.json, {count} of each", wrap=False)
+        return
+    for files in written:
+        _labelled(console, "report", str(files.markdown), wrap=False)
+        _labelled(console, "", str(files.json), wrap=False)
+
+
+def _style(report: Report, *, strict: bool) -> str:
+    """The colour of how a report ended."""
+    code = exit_codes.exit_code(report, strict=strict)
+    return {exit_codes.FAILED: "bold red", exit_codes.PASSED: "bold green"}.get(code, "bold yellow")
+
+
+def _report(console: Console, report: Report, *, strict: bool, told: Sequence[str]) -> None:
     """One report: headline, outcomes, groups of failures, reasons, and what a pass could have seen."""
     from rich.text import Text  # noqa: PLC0415
 
-    code = exit_codes.exit_code(report, strict=strict)
-    style = {exit_codes.FAILED: "bold red", exit_codes.PASSED: "bold green"}.get(code, "bold yellow")
+    style = _style(report, strict=strict)
     head = (
         Text(one_line(report.target.name), "bold").append("  ").append(sentences.result(report, strict=strict), style)
     )
@@ -79,7 +119,7 @@ def _report(console: Console, report: Report, *, strict: bool) -> None:
     _reasons(console, group_reasons(report))
     console.print()
     notes = sentences.notes(report, strict=strict)
-    for note in [*notes, *sentences.unexercised(report), sentences.unobservable(report)]:
+    for note in [*notes, *sentences.unexercised(report, but=told), sentences.unobservable(report)]:
         _wrapped(console, note, "", style="dim")
 
 

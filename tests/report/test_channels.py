@@ -147,7 +147,7 @@ def test_the_first_wrong_code_is_as_wide_as_it_needs() -> None:
         (
             {"writes": WritesVerdict(3, 4)},
             "writes",
-            "3 bytes due but never stored, 4 bytes changed outside the addressed rows",
+            "3 bytes due but never stored; 4 bytes changed outside the addressed rows",
         ),
         (
             {"determinism": DeterminismVerdict(4, positions_drift=2, values_drift=5)},

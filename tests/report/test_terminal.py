@@ -276,3 +276,24 @@ def test_a_kernel_that_does_not_compile_comes_before_the_groups() -> None:
     made = shown(report(PASS, SEED, compiled=(failed,)))
     line = "\ncompile-failure: store does not compile for sm_75: no fp8\n"
     assert made.index(line) < made.index("\nmismatch, sibling-pitch")
+
+
+def test_many_reports_end_with_a_line_each_and_the_folder_of_their_files() -> None:
+    """What the matrix did not exercise is said once where it is the same for all; up to four are told in full."""
+    out, file = console(160)
+    reports = [report(SEED if n == 2 else PASS, target=msgspec.structs.replace(TARGET, name=f"t{n}")) for n in range(6)]
+    files = [
+        Written(Path(f"o/sm_90-native/t{n}/report.json"), Path(f"o/sm_90-native/t{n}/report.md")) for n in range(6)
+    ]
+    show(reports, files, console=out)
+    made = file.getvalue()
+    assert "  t1  1 case passed\n  t2  1 of 1 case failed: mismatch, sibling-pitch in V, 1 case\n  t3  1 case" in made
+    assert "reports    o/sm_90-native/*/report.md and report.json, 6 of each" in made
+    out, file = console(160)
+    passes = [report(PASS), report(PASS)]
+    show(passes, files[:2], console=out)
+    assert file.getvalue().count("This matrix did not exercise") == 1
+    assert "o/sm_90-native/t1/report.md" in file.getvalue()
+    # The seed's case alone has unlike pitches: five others each say what they lack beside what all do.
+    assert made.count("This matrix did not exercise") == 6
+    assert made.count("This matrix did not exercise: K and V of unlike token pitch;") == 5
