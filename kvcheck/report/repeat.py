@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 
 from kvcheck.report.plain import one_line
 from kvcheck.schema import Report
@@ -54,6 +55,10 @@ def _only(words: list[str], option: str, wanted: str) -> list[str]:
         elif word.startswith(option + "="):
             places.append((index, index + 1, word.partition("=")[2]))
     chosen = [place for place in places if place[2].rpartition("::")[2] == wanted or place[2] == wanted]
+    patterns = [place for place in places if "*" in place[2] and fnmatchcase(wanted, place[2])]
+    if not chosen and len(patterns) == 1:  # 'specimen:*': name the one, here and nowhere else
+        begin, end, _ = patterns[0]
+        return _only([*words[:begin], option, wanted, *words[end:]], option, wanted)
     if len(places) == 1 and places[0][2].endswith(".py"):  # all targets of a file: name the one
         begin, end, path = places[0]
         return [*words[:begin], option, f"{path}::{wanted}", *words[end:]]

@@ -37,6 +37,18 @@ from .samples import PASS, TARGET, report
             "kvcheck matrix --target a.py --target b.py",
             "kvcheck matrix --target a.py --target b.py --select 3fa9c1 --out repeat",
         ),
+        (
+            "kvcheck matrix --target 'specimen:*' --target store -j 2",
+            "kvcheck matrix --target specimen:shared-pitch -j 2 --select 3fa9c1 --out repeat",
+        ),
+        (
+            "kvcheck matrix --target='specimen:*'",
+            "kvcheck matrix --target specimen:shared-pitch --select 3fa9c1 --out repeat",
+        ),
+        (
+            "kvcheck matrix --target 'engine:*'",
+            "kvcheck matrix --target 'engine:*' --select 3fa9c1 --out repeat",
+        ),
         ("kvcheck matrix 'unbalanced", "kvcheck matrix 'unbalanced --select 3fa9c1 --out repeat"),
         ("", "kvcheck matrix --target specimen:shared-pitch --select 3fa9c1 --out repeat"),
     ],
