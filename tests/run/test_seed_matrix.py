@@ -168,4 +168,8 @@ def test_the_specimen_is_wrong_as_it_was_on_an_h200(specimen: Ran) -> None:
         there = native[case.id]
         assert (case.outcome, case.codes.k_wrong) == (there.outcome, there.codes.k_wrong)
         if case.axes["layout"] == "arena":
-            assert (case.digest, case.codes) == (there.digest, there.codes)
+            # A report of before these were counted says nothing of them.
+            codes = case.codes
+            if not there.codes.k_compared + there.codes.v_compared:
+                codes = msgspec.structs.replace(codes, k_compared=0, v_compared=0)
+            assert (case.digest, codes) == (there.digest, there.codes)
