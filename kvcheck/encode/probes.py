@@ -8,8 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kvcheck.encode.steps import points
-from kvcheck.formats.exact import thresholds
+from kvcheck.encode.steps import all_thresholds, points
 from kvcheck.formats.spec import Format
 
 Patterns: TypeAlias = npt.NDArray[np.uint32]
@@ -27,11 +26,11 @@ def probes(number_format: Format) -> Patterns:
     Each value, each middle between two and its neighbours: one fp32 step away, and one that rounds to the middle in
     fp16 or in bf16, to either side. Then large numbers, infinity, NaN and tiny numbers.
     """
-    values, _ = thresholds(number_format, "rtz")
-    middles, _ = thresholds(number_format, "rne")
+    values, _ = all_thresholds(number_format, "rtz")
+    middles, _ = all_thresholds(number_format, "rne")
     exact = values.astype(np.float32).view(np.uint32).astype(np.int64)
     middle = middles.astype(np.float32).view(np.uint32).astype(np.int64)
-    near = [exact, exact - 1, exact + 1, exact - 0x800, middle, middle - 1, middle + 1]
+    near = [exact, exact - 1, exact + 1, middle, middle - 1, middle + 1]
     # Half an ulp of fp16 is 2^12 fp32 steps, and of bf16 2^15: less than that, and, truncating, less than twice that.
     near += [middle - 0x800, middle + 0x800, middle + 0x1800, middle - 0x4000, middle + 0x4000]
     special = np.array(

@@ -70,15 +70,21 @@ def _passed(patterns: Patterns, number_format: Format, rounding: Literal["rne", 
     return np.searchsorted(_limits(number_format, rounding), _magnitudes(patterns), side="left").astype(np.int64)
 
 
+def all_thresholds(
+    number_format: Format, rounding: Literal["rne", "half_away", "rtz"]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Where magnitudes pass from one value to the next, up to `top`, and whether that point itself passes."""
+    points, taken = thresholds(number_format, rounding)
+    # Behind the last threshold of the format the distance stays what it is, up to the power of two.
+    more = np.arange(1, top(number_format) - len(points) + 1)
+    even = (len(points) + more) % 2 == 0 if rounding == "rne" else np.ones(len(more), dtype=np.bool_)
+    return np.append(points, points[-1] + more * (points[-1] - points[-2])), np.append(taken, even)
+
+
 @lru_cache(maxsize=32)
 def _limits(number_format: Format, rounding: Literal["rne", "half_away", "rtz"]) -> npt.NDArray[np.float64]:
-    """The float64 numbers above which each step is taken, up to `top`."""
-    points, taken = thresholds(number_format, rounding)
-    # Behind the last threshold the distance stays what it is, up to the power of two.
-    more = np.arange(1, top(number_format) - len(points) + 1)
-    points = np.append(points, points[-1] + more * (points[-1] - points[-2]))
-    codes = np.arange(1, len(points) + 1)
-    taken = np.append(taken, codes[len(taken) :] % 2 == 0 if rounding == "rne" else np.ones(len(more), dtype=np.bool_))
+    """The float64 numbers above which each step is taken."""
+    points, taken = all_thresholds(number_format, rounding)
     return np.where(taken, np.nextafter(points, 0), points)
 
 

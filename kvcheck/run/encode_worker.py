@@ -11,10 +11,8 @@ import sys
 import time
 import traceback
 import warnings
-from dataclasses import dataclass
 
 import msgspec
-import numpy as np
 import torch
 
 from kvcheck.encode.cells import Cells
@@ -23,44 +21,13 @@ from kvcheck.encode.judge import Judged, judge
 from kvcheck.encode.models import is_nan
 from kvcheck.encode.steps import steps
 from kvcheck.errors import KvcheckError
-from kvcheck.formats.digests import BLOCK, BLOCKS, digest, kept
-from kvcheck.formats.spec import E4M3FN, Format, Policy, find_format
-from kvcheck.lowering.archs import cast_model
 from kvcheck.lowering.compile_errors import compile_failure
-from kvcheck.lowering.sweep import model_codes
-from kvcheck.run.encode_protocol import MODEL, SOFTWARE, TORCH, EncodeAnswer, EncodeRequest
-from kvcheck.run.encode_sweep import ALL, HALF, Against, Encode, every, halves, some
+from kvcheck.run.encode_protocol import EncodeAnswer, EncodeRequest
+from kvcheck.run.encode_sweep import ALL, HALF, every, halves, some
+from kvcheck.run.encode_watch import Reference, Watch, prove
+from kvcheck.run.encoders import Encoder, encoders
 from kvcheck.run.environment import environment
-from kvcheck.targets.encoders import LoadedEncoder, load_encoders, policy_of
-from kvcheck.targets.identity import uses_triton
-
-#: Elements a program of the interpreter encodes: it pays by the program.
-INTERPRETED_BLOCK = 1 << 16
-
-
-@dataclass(frozen=True)
-class Encoder:
-    """One encoder as this process runs it."""
-
-    name: str
-    encode: Encode
-    number_format: Format
-    policy: Policy
-    arch: str
-    execution: str
-    dtypes: tuple[Dtype, ...]
-    #: Inputs that are not compared
-    undefined: frozenset[str] = frozenset()
-    #: Why its codes cannot be believed, or it cannot run: an outcome and a reason
-    held_back: tuple[str, str] | None = None
-
-
-@dataclass
-class Reference:
-    """On a GPU: whether kvcheck's software encoder was proved there, on every input, by the oracle's cells."""
-
-    words: str = "the bit oracle"
-    encode: Encode | None = None
+from kvcheck.targets.encoders import load_encoders
 
 
 def main() -> None:
@@ -83,108 +50,9 @@ def answer(request: EncodeRequest) -> EncodeAnswer:
         found = encoders(request)
     except KvcheckError as error:
         return EncodeAnswer(error=str(error))
-    reference = _prove(request, device)
+    reference = prove(request, device)
     results = tuple(_result(one, dtype, request, device, reference) for one in found for dtype in one.dtypes)
     return EncodeAnswer(results, environment(cuda=bool(request.own)))
-
-
-def encoders(request: EncodeRequest) -> list[Encoder]:
-    """What a request names. Raises KvcheckError."""
-    doubt = None if request.own else _interpreter_doubt(request)
-    if request.target is not None:
-        return [_target(one, request, doubt) for one in load_encoders(request.target)]
-    return [_built_in(name, request, doubt) for name in request.encoders]
-
-
-def _interpreter_doubt(request: EncodeRequest) -> str | None:
-    """Make the interpreter cast as the arch's compiler does. Why it does not, or None."""
-    from kvcheck.lowering import interpreter_cast, interpreter_probe  # noqa: PLC0415 - imports triton, interpreted
-
-    interpreter_cast.install(request.arch)
-    return interpreter_probe.probe(request.arch)
-
-
-def _built_in(name: str, request: EncodeRequest, doubt: str | None) -> Encoder:
-    execution = _execution(request)
-    block = {} if request.own else {"block": INTERPRETED_BLOCK}
-    from kvcheck.kernels import sweep  # noqa: PLC0415 - imports triton, whose switches are set by now
-
-    if name == SOFTWARE:
-        return _own(name, lambda x, out: sweep.encode_into(x, out, **block), request.arch, execution, request)
-    if name == TORCH:
-        where = "native" if request.own else "host"
-        return _own(name, sweep.torch_cast_into, request.own, where, request)
-    model = cast_model(request.arch)
-    held = None if model.rounding("fp32") is not None or request.own else ("unsupported", str(model.reason))
-    if not model.compiles:
-        held = ("unsupported", str(model.reason))
-    if name == MODEL:
-        return _own(name, _model(request.arch), request.arch, "host", request, held)
-    held = held or (("inconclusive", doubt) if doubt else None)
-    return _own(name, lambda x, out: sweep.cast_into(x, out, **block), request.arch, execution, request, held)
-
-
-def _own(
-    name: str, encode: Encode, arch: str, execution: str, request: EncodeRequest, held: tuple[str, str] | None = None
-) -> Encoder:
-    return Encoder(name, encode, E4M3FN, Policy(), arch, execution, request.dtypes, held_back=held)
-
-
-def _model(arch: str) -> Encode:
-    """The model of an arch's cast, as an encoder of tensors on the CPU."""
-
-    def encode(x: torch.Tensor, out: torch.Tensor) -> None:
-        source: Dtype = "fp32" if x.dtype == torch.float32 else "bf16" if x.dtype == torch.bfloat16 else "fp16"
-        bits = x.to(torch.float32).numpy() if source != "fp32" else x.numpy()
-        out.numpy()[:] = model_codes(arch, bits.view(np.uint32), source)
-
-    return encode
-
-
-def _target(one: LoadedEncoder, request: EncodeRequest, doubt: str | None) -> Encoder:
-    target, triton = one.target, uses_triton(one.module)
-    contract = target.contract
-    held: tuple[str, str] | None = None
-    execution, arch = _execution(request), request.arch
-    if not triton:
-        execution, arch = ("native", request.own) if request.own else ("host", "")
-        if request.own and request.arch != request.own:
-            execution, arch = "lowered", request.arch
-            held = ("unsupported", f"no Triton kernel, so there is no lowering for {request.arch}")
-    elif doubt is not None:
-        held = ("inconclusive", f"Triton's interpreter does not stand for {request.arch} here: {doubt}")
-    undefined = frozenset(
-        name for name, said in (("nan", contract.nan), ("overflow", contract.overflow)) if said == "undefined"
-    )
-    dtypes = tuple(dtype for dtype in request.dtypes if dtype in contract.dtypes)
-    if not dtypes:
-        held = ("unsupported", f"takes {', '.join(contract.dtypes)}; {', '.join(request.dtypes)} was asked for")
-    return Encoder(
-        target.name, target, find_format(contract.format), policy_of(target), arch, execution,
-        dtypes or request.dtypes[:1], undefined, held,
-    )  # fmt: skip
-
-
-def _execution(request: EncodeRequest) -> str:
-    if not request.own:
-        return "interpreted"
-    return "native" if request.arch == request.own else "lowered"
-
-
-def _prove(request: EncodeRequest, device: torch.device) -> Reference:
-    """On a GPU, hold the software encoder against the oracle, so that it may stand for it there."""
-    if device.type != "cuda" or "fp32" not in request.dtypes:
-        return Reference()
-    from kvcheck.kernels.sweep import encode_into  # noqa: PLC0415
-
-    try:
-        found = judge(every(encode_into, E4M3FN, device), E4M3FN, Policy())
-    except Exception as error:  # noqa: BLE001 - then the oracle alone judges
-        return Reference(f"the bit oracle; kvcheck's software encoder does not run here: {type(error).__name__}")
-    if found.differ:
-        return Reference(f"the bit oracle; kvcheck's software encoder is wrong here for {found.differ} inputs")
-    words = "kvcheck's software encoder, on this GPU and lowering equal to the bit oracle for all 2^32 inputs"
-    return Reference(words, encode_into)
 
 
 def _result(
@@ -206,7 +74,7 @@ def _result(
     if one.held_back is not None:
         return change(base, outcome=one.held_back[0], reason=one.held_back[1])
     place = torch.device("cpu") if one.execution == "host" else device
-    watch = _Watch(one, dtype, reference if place.type == "cuda" else Reference())
+    watch = Watch(one, dtype, reference if place.type == "cuda" else Reference())
     try:
         cells = _cells(one, dtype, request, place, watch)
         if place.type == "cuda":
@@ -222,52 +90,12 @@ def _result(
     return watch.checked(found, judged)
 
 
-def _cells(one: Encoder, dtype: Dtype, request: EncodeRequest, place: torch.device, watch: _Watch) -> Cells:
+def _cells(one: Encoder, dtype: Dtype, request: EncodeRequest, place: torch.device, watch: Watch) -> Cells:
     if dtype != "fp32":
         return halves(one.encode, one.number_format, place, dtype)
     if place.type == "cuda" or request.exhaustive:
         return every(one.encode, one.number_format, place, watch=watch if watch.wanted else None)
     return some(one.encode, one.number_format, place)
-
-
-class _Watch:
-    """Looks at every chunk of codes on the device: against the reference, and, for the software encoder, digests."""
-
-    def __init__(self, one: Encoder, dtype: Dtype, reference: Reference) -> None:
-        usual = (one.number_format, one.policy, one.undefined) == (E4M3FN, Policy(), frozenset())
-        self._software = one.name == SOFTWARE and usual
-        self._words = reference.words
-        self.wanted = dtype == "fp32" and usual and reference.encode is not None
-        self._against = None if reference.encode is None else Against(reference.encode)
-        self._same = 0
-        self._kept = kept() if self._software else []
-
-    def __call__(self, start: int, codes: torch.Tensor) -> None:
-        """One chunk."""
-        if not self._software:
-            assert self._against is not None
-            self._against(start, codes)
-            return
-        blocks = codes.cpu().numpy().reshape(-1, BLOCK)
-        self._same += sum(digest(block) == self._kept[start // BLOCK + index] for index, block in enumerate(blocks))
-
-    def checked(self, result: EncoderResult, judged: Judged) -> EncoderResult:
-        """The result, inconclusive where two ways to find it disagree: then something of kvcheck's own is wrong."""
-        change = msgspec.structs.replace
-        if not self.wanted:
-            return result
-        if self._software:
-            found = change(result, digests=self._same, reference="the kept digests of both oracles, and the bit oracle")
-            if self._same == BLOCKS or result.differ:
-                return found
-            why = f"{BLOCKS - self._same} of {BLOCKS} blocks have another digest, and the bit oracle saw no difference"
-            return change(found, outcome="inconclusive", reason=why)
-        assert self._against is not None
-        direct = self._against.differ()
-        if direct == judged.differ:
-            return change(result, reference=self._words)
-        why = f"{direct} codes differ from the software encoder's and {judged.differ} from the bit oracle's"
-        return change(result, outcome="inconclusive", reason=why)
 
 
 def _defined(cells: Cells, one: Encoder) -> Cells:

@@ -40,6 +40,18 @@ def test_merged_cells_are_those_of_all_inputs() -> None:
     assert rows(merged(halves)) == rows(of_samples(patterns, codes, E4M3FN))
 
 
+def test_a_cell_begins_at_the_last_point_before_its_inputs() -> None:
+    """A point itself belongs to the cell that it begins, the pattern before it to the one before."""
+    grid = points(E4M3FN)[1:]
+    patterns = np.concatenate([grid, grid - 1]).astype(np.uint32)
+    found = of_samples(patterns, np.zeros(len(patterns), dtype=np.uint8), E4M3FN)
+    expected: dict[int, int] = {}
+    for pattern in patterns.tolist():
+        cell = max(point for point in points(E4M3FN).tolist() if point <= pattern)
+        expected[cell] = min(expected.get(cell, pattern), pattern)
+    assert dict(zip(found.cell.tolist(), found.first.tolist(), strict=True)) == expected
+
+
 def test_rows_ascend_by_magnitude() -> None:
     """Positive before negative, so that the smallest example comes first."""
     patterns = np.array([0xC0000000, 0x3F800000, 0xBF800000, 0x40000000], dtype=np.uint32)

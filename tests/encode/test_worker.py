@@ -12,10 +12,12 @@ from kvcheck.errors import SelectionError
 from kvcheck.formats import bits
 from kvcheck.formats.digests import BLOCK, BLOCKS
 from kvcheck.formats.spec import E4M3FN, Policy
-from kvcheck.run import encode_worker
+from kvcheck.run import encode_watch
 from kvcheck.run.encode_command import EncodeOptions, _environment, plan
 from kvcheck.run.encode_protocol import ENCODERS, EncodeRequest
-from kvcheck.run.encode_worker import Encoder, Reference, _raised, _Watch
+from kvcheck.run.encode_watch import Reference, Watch
+from kvcheck.run.encode_worker import _raised
+from kvcheck.run.encoders import Encoder
 
 DECLARED = Declared("e4m3fn", "rne", "saturate", "canonical", "keep")
 PASSED = EncoderResult(
@@ -46,7 +48,7 @@ def codes_of(block: int) -> torch.Tensor:
 
 def test_two_ways_to_count_must_agree() -> None:
     """An encoder is held against the software encoder and the oracle; where they disagree nothing is said of it."""
-    watch = _Watch(encoder("mine"), "fp32", Reference("words", oracle))
+    watch = Watch(encoder("mine"), "fp32", Reference("words", oracle))
     assert watch.wanted
     codes = codes_of(0x3C)
     codes[5] = 0x7F
@@ -60,13 +62,13 @@ def test_two_ways_to_count_must_agree() -> None:
 
 def test_the_software_encoder_must_have_the_kept_digests(monkeypatch: pytest.MonkeyPatch) -> None:
     """One block that has another digest where the oracle saw no difference: inconclusive."""
-    monkeypatch.setattr(encode_worker, "BLOCKS", 2)
-    watch = _Watch(encoder("software"), "fp32", Reference("words", oracle))
+    monkeypatch.setattr(encode_watch, "BLOCKS", 2)
+    watch = Watch(encoder("software"), "fp32", Reference("words", oracle))
     for block in (0x3C, 0xC3):
         watch(block * BLOCK, codes_of(block))
     found = watch.checked(PASSED, judged(0))
     assert (found.outcome, found.digests) == ("pass", 2)
-    other = _Watch(encoder("software"), "fp32", Reference("words", oracle))
+    other = Watch(encoder("software"), "fp32", Reference("words", oracle))
     other(0x3C * BLOCK, codes_of(0x3C))
     other(0xC3 * BLOCK, codes_of(0xC4))
     found = other.checked(PASSED, judged(0))
@@ -76,11 +78,11 @@ def test_the_software_encoder_must_have_the_kept_digests(monkeypatch: pytest.Mon
 
 def test_other_formats_and_dtypes_have_no_software_encoder() -> None:
     """The oracle alone judges them."""
-    assert not _Watch(encoder("mine"), "bf16", Reference("words", oracle)).wanted
-    assert not _Watch(encoder("mine"), "fp32", Reference()).wanted
+    assert not Watch(encoder("mine"), "bf16", Reference("words", oracle)).wanted
+    assert not Watch(encoder("mine"), "fp32", Reference()).wanted
     policy = Policy(overflow="nan")
     other = Encoder("mine", oracle, E4M3FN, policy, "sm_90", "native", ("fp32",))
-    assert not _Watch(other, "fp32", Reference("words", oracle)).wanted
+    assert not Watch(other, "fp32", Reference("words", oracle)).wanted
 
 
 class PTXASError(Exception):

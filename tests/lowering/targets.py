@@ -9,7 +9,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kvcheck import Cache, Contract, Form, Refused, store_target
+from kvcheck import Accepts, Cache, Contract, Form, Refused, store_target
 
 CONTRACT = Contract(scale=None)
 
@@ -62,6 +62,19 @@ def wants_cuda(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cac
     """Looks where its tensors lie."""
     if not k.is_cuda:
         raise Refused("k must lie on a GPU")
+
+
+@store_target("bf16-only", contract=CONTRACT, accepts=Accepts(dtypes=("bf16",)), cache=Form("slots", scales="none"))
+def bf16_only(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:  # noqa: ARG001
+    """Is never called with what it does not take."""
+    assert k.dtype == torch.bfloat16
+    halve[(1,)](k, cache.k.codes, SIZE=16)
+
+
+@store_target("miscalled", contract=CONTRACT, cache=Form("slots", scales="none"))
+def miscalled(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:  # noqa: ARG001
+    """Leaves out an argument: no compiler is ever asked."""
+    halve[(1,)](k, SIZE=16)
 
 
 @store_target("dies", contract=CONTRACT, cache=Form("slots", scales="none"))

@@ -85,6 +85,21 @@ def test_targets_without_launches_say_so() -> None:
     assert (found.outcome, found.error) == ("none", "k must lie on a GPU")
 
 
+def test_cases_outside_what_a_target_takes_are_left_out() -> None:
+    """Of two dtypes it takes one."""
+    (found,) = facts("bf16-only", "sm_90")
+    assert (found.outcome, found.launches) == ("compiled", 1)
+    (found,) = compile_facts(f"{TARGETS}::bf16-only", CASES[1:], ["sm_90"])
+    assert (found.outcome, found.error) == ("none", "takes dtype bf16; the case has fp32")
+
+
+def test_a_launch_that_never_came_to_the_compiler_is_not_its_failure() -> None:
+    """Nothing is known of the kernel, and why."""
+    (found,) = facts("miscalled", "sm_90")
+    assert (found.kernel, found.outcome, found.fault) == ("halve", "none", None)
+    assert found.error.startswith("TypeError")
+
+
 def test_a_compiler_that_dies_fails_its_arch_alone() -> None:
     """The child's last words are kept, and the next arch is still asked."""
     found = facts("dies", "sm_89", "sm_90")
