@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
 from kvcheck.api import Cache, Side
+from kvcheck.contract import LoadContract
 from kvcheck.kernels.store import launch as store
 from kvcheck.schema import Case, SanitizerRun
 from sanitizer.shadow import kernels
@@ -137,6 +139,22 @@ def test_line_that_made_the_address() -> None:
     (record,) = at(seen, FILE, "far from it")
     assert (record.kind, record.count, record.first, record.last) == ("out-of-bounds", 64, 2, 8)
     assert record.made == f"{FILE}:{marked(FILE, 'made')} place_of"
+
+
+def test_load_target() -> None:
+    """It may read the rows that the slots name, and write the tokens that are not skipped; nothing else."""
+    here = scene(Case(tokens=3, heads=1, head_dim=16, slots="negative_mixed"), LoadContract(out="fp32"))
+    kept, skipped = (int(np.flatnonzero(which)[0]) for which in (here.slots >= 0, here.slots < 0))
+    named = int(here.slots[kept])
+    other = next(slot for slot in range(here.placement.slots) if slot not in here.slots)
+    out = here.tensor("out_k")
+    tensors = (here.tensor("k_codes"), here.tensor("k_scales"), out, here.rows("k_codes").stride(0), out.stride(0))
+    seen = watched(here, lambda: kernels.loads[(1,)](*tensors, named, named, kept, SIZE=16))
+    assert (seen.state, seen.records) == ("clean", ())
+    seen = watched(here, lambda: kernels.loads[(1,)](*tensors, named, other, skipped, SIZE=16))
+    (row,), (token,) = at(seen, FILE, "another row"), at(seen, FILE, "a token")
+    assert (row.kind, row.tensor, row.tokens) == ("uninitialised", "k_codes", (other,))
+    assert (token.kind, token.access, token.tensor, token.tokens) == ("stray", "write", "out_k", (skipped,))
 
 
 def test_misaligned() -> None:
