@@ -6,14 +6,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
+from kvcheck.draw.image import case_inputs
 from kvcheck.kernels import store
 from kvcheck.matrix.load import load_cases
-from kvcheck.run.protocol import SHADOW
+from kvcheck.memory.arena import Memory
+from kvcheck.run import shadowed
+from kvcheck.run.protocol import SHADOW, Job
 from kvcheck.run.shadowed import read
 from kvcheck.schema import Case
 from sanitizer.shadow.running import Shadowed, shadow
-from sanitizer.shadow.scene import marked
+from sanitizer.shadow.scene import marked, scene
 
 STORE = str(Path(store.__file__))
 TARGETS = Path(__file__).parent / "targets" / "doubtful.py"
@@ -127,6 +131,21 @@ def test_a_process_that_ends_early_says_nothing() -> None:
         "inconclusive",
         "the case ended before shadow memory could say what it saw",
     )
+
+
+@pytest.mark.parametrize(("device", "why"), [("cpu", "a line is off"), ("meta", "this case runs on meta")])
+def test_no_self_test_no_verdict(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device: str, why: str) -> None:
+    """Where the self-test fails, or there is no interpreter, the case runs unwatched and nothing is vouched for."""
+    monkeypatch.setattr(shadowed, "proof", lambda: "a line is off")
+    here = scene(SMALL)
+    job = Job(0, "store", SMALL, str(tmp_path), 1.0, witness="shadow")
+    memory = Memory(here.placement, torch.device(device))
+    inputs = case_inputs(here.placement, SMALL, store.CONTRACT)
+    with shadowed.shadowed(job, store.store, memory, here.placement, inputs) as watch:
+        watch.begin(1)
+        watch.end((), ())
+    assert (read(tmp_path).state, read(tmp_path).records) == ("inconclusive", ())
+    assert read(tmp_path).reason.endswith(why)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x81", b"\xc1" * 40])

@@ -11,6 +11,7 @@ import torch
 from kvcheck.api import Cache, Side
 from kvcheck.contract import LoadContract
 from kvcheck.kernels.store import launch as store
+from kvcheck.sanitizer.shadow.watch import watch
 from kvcheck.schema import Case, SanitizerRun
 from sanitizer.shadow import kernels
 from sanitizer.shadow.scene import Scene, at, marked, scene, watched
@@ -197,6 +198,21 @@ def _store(here: Scene, k_strides: tuple[int, ...] | None = None, v_strides: tup
         fused_pages=None, fused_given=None, block_tables=None,
     )  # fmt: skip
     store(k, v, here.tensor("slots"), cache, k_strides=k_strides, v_strides=v_strides)
+
+
+def test_only_a_later_launch() -> None:
+    """What the first launch does not do is counted in the launch that does it first, and said."""
+    here = scene(CASE)
+    names = ("k", "v", "slots", "k_codes", "v_codes", "k_scales", "v_scales")
+    tensors = [*(here.tensor(name) for name in names), here.rows("k_codes").stride(0)]
+    rows = dict.fromkeys(("k_codes", "v_codes", "k_scales", "v_scales"), here.slots)
+    with watch(here.placement, tuple(start for start, _ in here.memory.span()), rows) as seen:
+        for number, kernel in enumerate((kernels.right, kernels.writes, kernels.writes), 1):
+            seen.begin(number)
+            kernel[(1,)](*tensors, SIZE=16)
+    (record,) = at(seen.run(), FILE, "other slot")
+    assert record.count == 16
+    assert record.says.endswith("head 0 (only from launch 2 on)")
 
 
 def test_stores_that_no_kernel_made() -> None:
