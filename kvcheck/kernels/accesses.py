@@ -11,7 +11,7 @@ def probe(k, v, k_codes, v_codes, SIZE: tl.constexpr):
     row = tl.load(k + lane)  # right
     part = tl.load(k + lane * 1000, mask=lane < 1, other=7.0)  # right
     past = tl.load(v + 2 * SIZE + lane)  # out-of-bounds
-    far = tl.load(k + (1 << 44) + lane)  # out-of-bounds
+    far = tl.load(k + (1 << 44) + lane, mask=lane < SIZE, other=7.0)  # out-of-bounds
     below = tl.load(v - 1 - lane)  # foreign
     between = tl.load(k + SIZE + lane)  # gap
     unset = tl.load(k_codes + lane)  # uninitialised

@@ -181,6 +181,8 @@ def _numbered(
         if isinstance(argument, tuple) or not hasattr(argument, "data_ptr"):
             return made
         view = _view(argument, names)
+        if view is None:  # not torch's: its pointer stays as it is, and may reach what kvcheck owns
+            return made
         handle = made.handle  # type: ignore[attr-defined] # triton's tensor
         handle.data = np.full_like(handle.data, np.uint64(tagged(view.address, watcher.received(view))))
         return made
@@ -188,10 +190,11 @@ def _numbered(
     return convert
 
 
-def _view(argument: object, names: dict[int, list[str]]) -> View:
+def _view(argument: object, names: dict[int, list[str]]) -> View | None:
     tensor = getattr(argument, "base", None)  # what triton.reinterpret made
     tensor = argument if tensor is None else tensor
-    assert isinstance(tensor, torch.Tensor)
+    if not isinstance(tensor, torch.Tensor):
+        return None
     storage = tensor.untyped_storage()
     address = tensor.data_ptr() or storage.data_ptr()  # of an empty tensor torch says 0
     called = names.get(tensor.data_ptr(), [])

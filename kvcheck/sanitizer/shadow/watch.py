@@ -38,7 +38,8 @@ class Watched:
             changed = np.flatnonzero(was != now) + base
             unseen += int((~np.isin(changed, stored)).sum())
         if unseen and self.doubt is None:
-            self.doubt = f"{unseen} bytes changed that no Triton kernel was seen to store: something else stores too"
+            bytes_ = f"{unseen} byte{'' if unseen == 1 else 's'}"
+            self.doubt = f"{bytes_} changed that no Triton kernel was seen to store: something else stores too"
 
     def run(self) -> SanitizerRun:
         """All of it."""

@@ -77,6 +77,14 @@ def scratch(own, slots, k_codes, codes_slot, start, SIZE: tl.constexpr):
 
 
 @triton.jit
+def loads(codes, scales, out, codes_slot, out_token, slot, other, token, SIZE: tl.constexpr):
+    lane = tl.arange(0, SIZE)
+    code = tl.load(codes + slot * codes_slot + lane).to(tl.float32) * tl.load(scales + slot)
+    code += tl.load(codes + other * codes_slot + lane).to(tl.float32)  # another row
+    tl.store(out + token * out_token + lane, code)  # a token
+
+
+@triton.jit
 def place_of(source, lane):
     """The address of a lane, far off."""
     return source - (lane + 1)[:, None]  # made

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from kvcheck.contract import Accepts, Form
+from kvcheck.contract import Accepts, Contract, Form, LoadContract
 from kvcheck.draw.image import case_inputs, images
 from kvcheck.draw.inputs import addressed
 from kvcheck.kernels.store import CONTRACT
@@ -36,18 +36,20 @@ class Scene:
         return self.tensor(name).flatten(0, 1)
 
 
-def scene(case: Case) -> Scene:
-    """Place a case for a store into slots."""
-    placement = place(case, CONTRACT, Form("slots"), Accepts(), cuda=False)
+def scene(case: Case, contract: Contract | LoadContract = CONTRACT) -> Scene:
+    """Place a case for a store into slots, or for a load from them."""
+    placement = place(case, contract, Form("slots"), Accepts(), cuda=False)
     memory = Memory(placement, torch.device("cpu"))
-    memory.upload(images(placement, case, CONTRACT, "A", "A"))
-    return Scene(placement, memory, case_inputs(placement, case, CONTRACT).slots)
+    memory.upload(images(placement, case, contract, "A", "A"))
+    return Scene(placement, memory, case_inputs(placement, case, contract).slots)
 
 
 def watched(here: Scene, launch: Callable[[], None], together: tuple[frozenset[str], ...] = ()) -> SanitizerRun:
     """What shadow memory says of a launch."""
-    kept = here.slots[addressed(here.slots)]
-    rows = dict.fromkeys(("k_codes", "v_codes", "k_scales", "v_scales"), kept)
+    kept = addressed(here.slots)
+    rows = dict.fromkeys(("k_codes", "v_codes", "k_scales", "v_scales"), here.slots[kept])
+    if here.placement.find("out_k") is not None:
+        rows |= dict.fromkeys(("out_k", "out_v"), np.flatnonzero(kept))
     before = here.memory.download()
     with watch(here.placement, tuple(start for start, _ in here.memory.span()), rows, together) as seen:
         seen.begin(1)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
 from kvcheck.api import Cache, Side
+from kvcheck.contract import LoadContract
 from kvcheck.kernels.store import launch as store
+from kvcheck.sanitizer.shadow.watch import watch
 from kvcheck.schema import Case, SanitizerRun
 from sanitizer.shadow import kernels
 from sanitizer.shadow.scene import Scene, at, marked, scene, watched
@@ -139,6 +142,22 @@ def test_line_that_made_the_address() -> None:
     assert record.made == f"{FILE}:{marked(FILE, 'made')} place_of"
 
 
+def test_load_target() -> None:
+    """It may read the rows that the slots name, and write the tokens that are not skipped; nothing else."""
+    here = scene(Case(tokens=3, heads=1, head_dim=16, slots="negative_mixed"), LoadContract(out="fp32"))
+    kept, skipped = (int(np.flatnonzero(which)[0]) for which in (here.slots >= 0, here.slots < 0))
+    named = int(here.slots[kept])
+    other = next(slot for slot in range(here.placement.slots) if slot not in here.slots)
+    out = here.tensor("out_k")
+    tensors = (here.tensor("k_codes"), here.tensor("k_scales"), out, here.rows("k_codes").stride(0), out.stride(0))
+    seen = watched(here, lambda: kernels.loads[(1,)](*tensors, named, named, kept, SIZE=16))
+    assert (seen.state, seen.records) == ("clean", ())
+    seen = watched(here, lambda: kernels.loads[(1,)](*tensors, named, other, skipped, SIZE=16))
+    (row,), (token,) = at(seen, FILE, "another row"), at(seen, FILE, "a token")
+    assert (row.kind, row.tensor, row.tokens) == ("uninitialised", "k_codes", (other,))
+    assert (token.kind, token.access, token.tensor, token.tokens) == ("stray", "write", "out_k", (skipped,))
+
+
 def test_misaligned() -> None:
     """Words of four bytes at addresses that are none of theirs: a GPU traps."""
     here = scene(CASE)
@@ -179,6 +198,21 @@ def _store(here: Scene, k_strides: tuple[int, ...] | None = None, v_strides: tup
         fused_pages=None, fused_given=None, block_tables=None,
     )  # fmt: skip
     store(k, v, here.tensor("slots"), cache, k_strides=k_strides, v_strides=v_strides)
+
+
+def test_only_a_later_launch() -> None:
+    """What the first launch does not do is counted in the launch that does it first, and said."""
+    here = scene(CASE)
+    names = ("k", "v", "slots", "k_codes", "v_codes", "k_scales", "v_scales")
+    tensors = [*(here.tensor(name) for name in names), here.rows("k_codes").stride(0)]
+    rows = dict.fromkeys(("k_codes", "v_codes", "k_scales", "v_scales"), here.slots)
+    with watch(here.placement, tuple(start for start, _ in here.memory.span()), rows) as seen:
+        for number, kernel in enumerate((kernels.right, kernels.writes, kernels.writes), 1):
+            seen.begin(number)
+            kernel[(1,)](*tensors, SIZE=16)
+    (record,) = at(seen.run(), FILE, "other slot")
+    assert record.count == 16
+    assert record.says.endswith("head 0 (only from launch 2 on)")
 
 
 def test_stores_that_no_kernel_made() -> None:
