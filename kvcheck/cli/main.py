@@ -15,6 +15,7 @@ from kvcheck.cli.encode import encode
 from kvcheck.cli.matrix import matrix
 from kvcheck.cli.merge import merge
 from kvcheck.cli.report import report
+from kvcheck.cli.sanitize import sanitize
 from kvcheck.cli.targets import targets
 from kvcheck.errors import KvcheckError
 from kvcheck.report.exit_codes import INTERRUPTED, USAGE
@@ -37,6 +38,7 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
 
 
 app.command("matrix")(matrix)
+app.command("sanitize")(sanitize)
 app.command("encode")(encode)
 app.command("compile")(compile_)
 app.command("cases")(cases)

@@ -11,9 +11,6 @@ import typer
 from kvcheck.cli import options
 from kvcheck.errors import SelectionError
 
-#: The longest time limit of a case, in seconds: a day. Infinity has no JSON, and no clock.
-LONGEST = 86400
-
 
 def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     files: options.Files = None,
@@ -44,12 +41,8 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
 
     if device not in ("auto", "cpu", "cuda"):
         raise SelectionError(f"--device: {device!r} is not accepted; expected auto, cpu or cuda")
-    if jobs < 0:
-        raise SelectionError(f"-j: {jobs} is not accepted; expected 1 or more, or 0 for as many as cores")
-    if not 0 < timeout <= LONGEST:
-        raise SelectionError(
-            f"--timeout: {timeout} is not accepted; expected seconds, more than 0 and at most {LONGEST}"
-        )
+    options.check_jobs(jobs)
+    options.check_timeout(timeout)
     cases = load_cases(files or ["default"])
     if select:
         cases = chosen(cases, select)

@@ -9,6 +9,9 @@ import typer
 
 from kvcheck.errors import SelectionError
 
+#: The longest time limit of a case, in seconds: a day. Infinity has no JSON, and no clock.
+LONGEST = 86400
+
 Files = Annotated[
     list[str] | None, typer.Argument(metavar="[FILES]...", help="Matrix files. Without any: the default matrix.")
 ]
@@ -54,6 +57,20 @@ def engine_folders(paths: list[Path] | None) -> tuple[Path, ...]:
         if not path.is_dir():
             raise SelectionError(f"--engine-path: {path} is no folder")
     return tuple(paths or ())
+
+
+def check_jobs(jobs: int) -> None:
+    """Raise SelectionError for a number of cases at a time that is none."""
+    if jobs < 0:
+        raise SelectionError(f"-j: {jobs} is not accepted; expected 1 or more, or 0 for as many as cores")
+
+
+def check_timeout(timeout: float) -> None:
+    """Raise SelectionError for a time limit that is none."""
+    if not 0 < timeout <= LONGEST:
+        raise SelectionError(
+            f"--timeout: {timeout} is not accepted; expected seconds, more than 0 and at most {LONGEST}"
+        )
 
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the reports go.")]

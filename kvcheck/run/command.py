@@ -126,7 +126,7 @@ def _report(results: Sequence[CaseResult], work: _Work, hello: Hello, info: Targ
     return build(
         results,
         planned=len(work.cases),
-        environment=hello.environment,
+        environment={**hello.environment, **({"sanitizer": "shadow memory"} if work.options.witness else {})},
         target=TargetFacts(
             info.name, info.kind, info.contract, info.form, info.kernels_sha256, info.version, info.path
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -25,3 +26,5 @@ class Options:
     """Where failing cases keep their emissions; None keeps none."""
     engine_paths: tuple[Path, ...] = ()
     """Folders to import engines from, before all others."""
+    witness: Literal["", "shadow"] = ""
+    """What watches the launches, beside the judge."""

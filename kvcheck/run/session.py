@@ -16,6 +16,8 @@ from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery, NurseryLostError
 from kvcheck.run.protocol import Ended, Job, TargetInfo
 from kvcheck.run.result import not_run, result_of
+from kvcheck.run.sanitized import with_runs
+from kvcheck.run.shadowed import read
 from kvcheck.schema import Case, CaseResult, Outcome
 from kvcheck.targets.limits import outside_limits
 
@@ -130,6 +132,8 @@ def _finish(run: _Run, cases: Sequence[Case], results: dict[int, CaseResult], en
     case = cases[ended.number]
     folder = Path(job.folder)
     result = result_of(case, ended, folder, run.info, expect_declared=run.options.expect_declared)
+    if run.options.witness == "shadow":
+        result = with_runs(result, (read(folder),))
     if run.options.keep is not None:
         keep_emission(run.options.keep, result, folder)
     shutil.rmtree(folder, ignore_errors=True)
@@ -156,7 +160,8 @@ def _job(run: _Run, number: int, case: Case, *, reference: bool = False) -> Job:
     folder = run.root / ("reference" if reference else str(number))
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    return Job(number, run.info.name, case, str(folder), run.options.timeout, reference)
+    witness = "" if reference else run.options.witness
+    return Job(number, run.info.name, case, str(folder), run.options.timeout, reference, witness)
 
 
 def _done(run: _Run, results: dict[int, CaseResult], number: int, result: CaseResult) -> None:

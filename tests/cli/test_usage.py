@@ -128,6 +128,19 @@ def test_bad_input_is_one_clear_line_and_exit_2(
     assert not list(here.glob("reports/*/*"))
 
 
+def test_sanitize_takes_what_matrix_takes(here: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The options that both have are checked alike."""
+    for words, says in [
+        ("-j -1", "-j: -1 is not"),
+        ("--timeout 0", "--timeout: 0.0"),
+        ("--device tpu", "'tpu' is not"),
+    ]:
+        assert run(["sanitize", "seed", *words.split()]) == 2
+        out, err = capfd.readouterr()
+        assert (out, err.count("\n"), says in err) == ("", 1, True)
+    assert not list(here.glob("reports/*/*"))
+
+
 @pytest.mark.parametrize(("words", "says"), [("matrix -j many", "-j"), ("matrix --no", "--no"), ("runn", "runn")])
 def test_words_that_are_no_options_exit_2(capfd: pytest.CaptureFixture[str], words: str, says: str) -> None:
     """The parser's own errors have the same code, and end in a line that says which word it was."""
