@@ -68,6 +68,14 @@ class Memory:
         for allocation, image in zip(self._allocations, images, strict=True):
             allocation.copy_(torch.from_numpy(image))
 
+    def write(self, allocation: int, offset: int, content: Bytes) -> None:
+        """Write some bytes of an allocation, and no others."""
+        self._allocations[allocation][offset : offset + len(content)].copy_(torch.from_numpy(content))
+
+    def read(self, allocation: int, offset: int, length: int) -> bytes:
+        """Some bytes of an allocation."""
+        return self._allocations[allocation][offset : offset + length].cpu().numpy().tobytes()
+
     def download(self) -> tuple[Bytes, ...]:
         """Every byte of every allocation, as a copy on the host."""
         return tuple(allocation.cpu().numpy().copy() for allocation in self._allocations)

@@ -29,6 +29,7 @@ from kvcheck.memory.overrun import watch as watch_fences
 from kvcheck.memory.place import place
 from kvcheck.run.files import write_atomic
 from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, Failure, Job
+from kvcheck.run.recorded import Recorder
 from kvcheck.run.reference import reference_store
 from kvcheck.run.shadowed import shadowed
 from kvcheck.run.witness import Witness
@@ -74,6 +75,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     witness = Witness(memory, placement)
     rows = _row_bytes(placement, target, inputs)
     call = _call(job, target, memory, placement, inputs)
+    recorder = Recorder(job, memory, placement)
     launches: list[Launch] = []
     plan = list(LAUNCHES)
     with shadowed(job, target, memory, placement, inputs) as shadow:
@@ -82,7 +84,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
             before = images(placement, case, contract, *step)
             memory.upload(before)
             shadow.begin(number)
-            with _witnessed(witness, on=number == 1):
+            with _witnessed(witness, on=number == 1), recorder.launch(number):
                 refusal = _launch(call, target, device)
             after = memory.download()
             shadow.end(before, after)
@@ -92,6 +94,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
             if number == len(LAUNCHES):
                 plan += _more(case, launches)
     stage.write_text("writing the emission")
+    recorder.write(launches)
     return Emission(
         case, contract, target.form, placement, memory.addresses(), tuple(launches), witness.copies(),
         witness.received(), _device_name(device),
@@ -112,23 +115,30 @@ def _refused(sentence: str, launch: int, *, changed: bool) -> None:
     raise _RefusedError(sentence)
 
 
-def _call(job: Job, target: Target, memory: Memory, placement: Placement, inputs: Inputs) -> Callable[[], None]:
-    """What one launch does: the target, or kvcheck's reference store in its place."""
-    case, contract = job.case, target.contract
+def caller(target: Target, case: Case, memory: Memory, placement: Placement, inputs: Inputs) -> Callable[[], None]:
+    """What one launch of the target does."""
 
     def launch() -> None:
         slots = memory.tensor(placement.get("slots"))
-        cache = build_cache(memory, placement, case, contract, target.form, inputs)
+        cache = build_cache(memory, placement, case, target.contract, target.form, inputs)
         if isinstance(target, LoadTarget):
             target(slots, cache, build_output(memory, placement))
         else:
             target(memory.tensor(placement.get("k")), memory.tensor(placement.get("v")), slots, cache)
 
-    def reference() -> None:
-        assert isinstance(contract, Contract)
-        reference_store(memory, placement, case, contract, inputs)
+    return launch
 
-    return reference if job.reference else launch
+
+def _call(job: Job, target: Target, memory: Memory, placement: Placement, inputs: Inputs) -> Callable[[], None]:
+    """What one launch does: the target, or kvcheck's reference store in its place."""
+    if not job.reference:
+        return caller(target, job.case, memory, placement, inputs)
+
+    def reference() -> None:
+        assert isinstance(target.contract, Contract)
+        reference_store(memory, placement, job.case, target.contract, inputs)
+
+    return reference
 
 
 def _launch(call: Callable[[], None], target: Target, device: torch.device) -> str | None:

@@ -21,6 +21,7 @@ from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import Hello, TargetInfo
 from kvcheck.run.result import SLUGS
+from kvcheck.run.sanitize import Witnesses
 from kvcheck.run.session import run_target
 from kvcheck.schema import Case, CaseResult, Report, TargetFacts
 from kvcheck.targets.load import check_name
@@ -40,6 +41,8 @@ class _Work:
     strict: bool
     reports: list[Report] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
+    witnesses: Witnesses | None = None
+    """What watches the launches, beside the judge; None for a run without."""
 
     def folders(self) -> list[Path]:
         """The folders this run has written to."""
@@ -47,9 +50,16 @@ class _Work:
 
 
 def run_targets(
-    specs: Sequence[str], cases: Sequence[Case], options: Options, out: Path, command: str, *, strict: bool
+    specs: Sequence[str],
+    cases: Sequence[Case],
+    options: Options,
+    out: Path,
+    command: str,
+    *,
+    strict: bool,
+    witnesses: Witnesses | None = None,
 ) -> int:
-    """Run every target, write its report, print what was found; the run's exit code.
+    """Run every target, before witnesses if there are any, write its report, print what was found; the exit code.
 
     Raises KvcheckError where a target is unknown, or cannot be loaded, before any case of it has run; and where `out`
     cannot be written, before any case has.
@@ -58,7 +68,8 @@ def run_targets(
         check_name(spec)
     _check_folder(out)
     cores = len(os.sched_getaffinity(0))
-    work = _Work(cases, replace(options, jobs=options.jobs or min(cores, MOST_ON_A_GPU)), out, command, strict)
+    options = replace(options, jobs=options.jobs or min(cores, MOST_ON_A_GPU))
+    work = _Work(cases, options, out, command, strict, witnesses=witnesses)
     interrupted = False
     try:
         for spec in specs:
@@ -91,11 +102,13 @@ def _run_spec(work: _Work, spec: str, arch: str) -> None:
     with Nursery(spec, work.options, arch) as nursery:
         if nursery.hello.missing is not None:
             raise TargetError(f"target {spec!r} cannot be imported: {nursery.hello.missing}")
+        if work.witnesses is not None:
+            work.witnesses.check(nursery.hello)
         for info in nursery.hello.targets:
-            _run_info(work, nursery, info, Compiling(spec, info, work.cases, work.options, nursery.hello.arch))
+            _run_info(work, nursery, spec, info, Compiling(spec, info, work.cases, work.options, nursery.hello.arch))
 
 
-def _run_info(work: _Work, nursery: Nursery, info: TargetInfo, compiling: Compiling) -> None:
+def _run_info(work: _Work, nursery: Nursery, spec: str, info: TargetInfo, compiling: Compiling) -> None:
     """Run one target. Ctrl-C still writes what there is, and is raised again."""
     hello = nursery.hello
     place = folder(_report((), work, hello, info), work.out, work.folders())
@@ -110,7 +123,10 @@ def _run_info(work: _Work, nursery: Nursery, info: TargetInfo, compiling: Compil
 
         options = replace(work.options, keep=place / "cases")
         try:
-            done[:] = run_target(nursery, info, work.cases, options, on_result)
+            if work.witnesses is not None:
+                done[:] = work.witnesses.run(nursery, spec, info, work.cases, options, on_result)
+            else:
+                done[:] = run_target(nursery, info, work.cases, options, on_result)
         except KeyboardInterrupt as interrupt:
             stopped = interrupt
     report = _report(done, work, hello, info)
@@ -126,7 +142,7 @@ def _report(results: Sequence[CaseResult], work: _Work, hello: Hello, info: Targ
     return build(
         results,
         planned=len(work.cases),
-        environment={**hello.environment, **({"sanitizer": "shadow memory"} if work.options.witness else {})},
+        environment={**hello.environment, **({"sanitizer": work.witnesses.name(hello)} if work.witnesses else {})},
         target=TargetFacts(
             info.name, info.kind, info.contract, info.form, info.kernels_sha256, info.version, info.path
         ),

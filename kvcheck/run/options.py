@@ -26,5 +26,7 @@ class Options:
     """Where failing cases keep their emissions; None keeps none."""
     engine_paths: tuple[Path, ...] = ()
     """Folders to import engines from, before all others."""
-    witness: Literal["", "shadow"] = ""
+    witness: Literal["", "shadow", "record"] = ""
     """What watches the launches, beside the judge."""
+    records: Path | None = None
+    """Where each case leaves the launch that its child recorded, by its id."""

@@ -53,6 +53,12 @@ class Nursery:
         self.stop()
         self._process, self.hello = self._start()
 
+    def environment(self) -> dict[str, str]:
+        """The environment of a process that is to load the target as the nursery does, of the same arch and caches."""
+        lowered = any(info.execution == "lowered" for info in self.hello.targets)
+        arch = {"TRITON_OVERRIDE_ARCH": self.arch.replace("_", "")} if lowered else {}
+        return {**_environment(self._device, self.arch), **arch, ENGINE_PATH: self._engines}
+
     def _start(self) -> tuple[subprocess.Popen[bytes], Hello]:
         with tempfile.TemporaryFile() as log:
             process = subprocess.Popen(  # noqa: S603 - this very program

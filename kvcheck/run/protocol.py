@@ -12,6 +12,7 @@ from kvcheck.schema import Case, Execution
 EMISSION = "emission.msgpack"
 FAILURE = "failure.msgpack"
 SHADOW = "shadow.msgpack"
+RECORDING = "recording.msgpack"
 STAGE = "stage.txt"
 STDOUT = "stdout.txt"
 STDERR = "stderr.txt"
@@ -63,7 +64,7 @@ class Job(msgspec.Struct, frozen=True):
     folder: str
     timeout: float
     reference: bool = False
-    witness: Literal["", "shadow"] = ""
+    witness: Literal["", "shadow", "record"] = ""
     """What watches the launches, beside the judge."""
 
 

@@ -14,7 +14,7 @@ from kvcheck.memory.place import place
 from kvcheck.run.keep import keep_emission
 from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery, NurseryLostError
-from kvcheck.run.protocol import Ended, Job, TargetInfo
+from kvcheck.run.protocol import RECORDING, Ended, Job, TargetInfo
 from kvcheck.run.result import not_run, result_of
 from kvcheck.run.sanitized import with_runs
 from kvcheck.run.shadowed import read
@@ -134,6 +134,8 @@ def _finish(run: _Run, cases: Sequence[Case], results: dict[int, CaseResult], en
     result = result_of(case, ended, folder, run.info, expect_declared=run.options.expect_declared)
     if run.options.witness == "shadow":
         result = with_runs(result, (read(folder),))
+    if run.options.records is not None and (folder / RECORDING).exists():
+        shutil.copyfile(folder / RECORDING, run.options.records / f"{result.id}.msgpack")
     if run.options.keep is not None:
         keep_emission(run.options.keep, result, folder)
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,59 @@
+"""How a run under compute-sanitizer ended: clean only where the tool was seen to attach, to finish and to sum up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+#: A line that sums up, and the number that it gives: `ERROR SUMMARY: 1,234 errors`, `1 error`,
+#: `RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)`.
+_SUMMARY = re.compile(r"^=+\s*(?P<what>[A-Z]+) SUMMARY: (?P<count>[\d,]+) (?:error|hazard)s?\b", re.MULTILINE)
+
+#: What the tool says where it could not do its work.
+_TROUBLE = (
+    "Target application terminated before first instrumented API call", "Internal Sanitizer Error", "internal error",
+    "Unable to find injection library", "No attachable process found", "Timed out", "timed out", "Failed to launch",
+    "Error: ", "Device not supported", "not supported on", "Sanitizer initialization failed",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What tool and program left: their exit status, or None where they were killed; all they printed."""
+
+    exit: int | None
+    text: str
+    found_status: int
+    """The status that the tool was told to exit with where it found something."""
+
+
+def counted(text: str) -> int | None:
+    """The number of errors that the summary gives; None where there is none, or where two differ."""
+    counts = {int(match["count"].replace(",", "")) for match in _SUMMARY.finditer(text) if match["what"] != "LEAK"}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def doubt(ending: Ending, records: int) -> str:
+    """Why `records` saved records are not all that there is to say, in one line; empty where they are."""
+    if ending.exit is None:
+        return "killed at its time limit"
+    for words in _TROUBLE:
+        line = next((line for line in ending.text.splitlines() if words in line), None)
+        if line is not None:
+            return f"the tool said: {line.strip('= ')[:200]}"
+    return _summed_up(ending, records)
+
+
+def _summed_up(ending: Ending, records: int) -> str:
+    """How the summary, the records and the exit status contradict each other; empty where they do not."""
+    total = counted(ending.text)
+    if total is None:
+        said = "its summaries differ" if _SUMMARY.search(ending.text) else "it printed no summary"
+        return f"{said}; it exited with status {ending.exit}"
+    if total != records:
+        return f"its summary counts {total}, and {records} were saved"
+    if total and ending.exit != ending.found_status:
+        return f"its summary counts {total}, and it exited with status {ending.exit}, not {ending.found_status}"
+    if not total and ending.exit:
+        return f"it found nothing, and the program under it ended with status {ending.exit}"
+    return ""

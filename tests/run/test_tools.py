@@ -1,0 +1,312 @@
+"""Cases under compute-sanitizer's tools, with one that says what a test has it say."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from sanitizer.outputs import printed, record, saved
+from sanitizer.replay.test_plan import SEED, scene
+
+from kvcheck.api import StoreTarget
+from kvcheck.errors import SelectionError
+from kvcheck.kernels.store import store
+from kvcheck.run import compute_sanitizer
+from kvcheck.run.compute_sanitizer import Sanitizer, find
+from kvcheck.run.proof import doubts
+from kvcheck.run.protocol import Hello, TargetInfo
+from kvcheck.run.result import not_run
+from kvcheck.run.sanitize import Asked, Witnesses
+from kvcheck.run.tools import Setup, expandable, under_tools
+from kvcheck.sanitizer.replay.recording import Argument, KernelLaunch, Recording
+from kvcheck.schema import Case, CaseResult, CodesVerdict, Outcome
+
+from . import fake_sanitizer
+
+Scenario = Mapping[str, Mapping[str, Any]]
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sanitizer:
+    """It, found on PATH as the real one is."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    path = folder / "compute-sanitizer"
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} {fake_sanitizer.__file__} "$@"\n', encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    found = find()
+    assert found is not None
+    return found
+
+
+def says(monkeypatch: pytest.MonkeyPatch, folder: Path, scenario: Scenario) -> None:
+    """Have it say this."""
+    path = folder / "scenario.json"
+    path.write_text(json.dumps(scenario), encoding="utf-8")
+    monkeypatch.setenv("KVCHECK_FAKE", str(path))
+
+
+def info(*, triton: bool = True) -> TargetInfo:
+    """The store, as a nursery with a GPU says it is."""
+    assert isinstance(store, StoreTarget)
+    return TargetInfo(
+        "store", "store", store.contract, store.accepts, store.form, (), None, "0", None, "native", triton, "sm_90"
+    )
+
+
+def setup(fake: Sanitizer, *tools: str, **changes: Any) -> Setup:
+    """Those tools, all believed."""
+    made = Setup(fake, dict.fromkeys(tools, ""), None, "store", info(), {}, 60.0)
+    return replace(made, **changes)
+
+
+ROWS = {
+    "k_codes": bytes(range(8)) * 384, "v_codes": bytes(8 * 384), "k_scales": bytes(8 * 12), "v_scales": bytes(8 * 12),
+}  # fmt: skip
+
+
+def recording(reason: str = "") -> Recording:
+    """A launch of the store, as far as a fake needs it."""
+    kernel = KernelLaunch("store_kernel", b"code", (8, 1, 1), 128, 0, 0, (Argument(pointer=True, tensor="v"),))
+    return Recording((kernel,), (b"own",), ROWS, 3, reason)
+
+
+def left(layout: str, rows: Mapping[str, bytes] = ROWS, **changes: Any) -> dict[str, Any]:
+    """What a launch leaves that came to its end."""
+    where = scene(SEED, layout)
+    bases = [0x7F0000000000 + index * (1 << 24) for index in range(len(where.placement.allocations) + 1)]
+    data = b"".join(rows[name] for name in where.due)
+    return {"result": {"bases": bases, "stage": "done", "error": "", **changes}, "rows": data.hex()}
+
+
+def clean(layout: str, **changes: Any) -> dict[str, Any]:
+    """A run with nothing to say."""
+    return {"saved": saved().decode(), "printed": printed(0), "exit": 0, **left(layout), **changes}
+
+
+def faulty(layout: str, text: str, **changes: Any) -> dict[str, Any]:
+    """V read with K's pitch: one lane each of the tokens that lie past its end."""
+    v = scene(SEED, layout).placement.get("v")
+    start = 0x7F0000000000 + v.allocation * (1 << 24) + v.offset
+    records = [record(text, address=start + 2304 * token, block=token) for token in range(3, 8)]
+    return {"saved": saved(records).decode(), "printed": printed(5), "exit": 66, **left(layout), **changes}
+
+
+def run(fake_setup: Setup, folder: Path, outcome: Outcome = "pass", recorded: Recording | None = None) -> CaseResult:
+    """The seed's case, isolated with that outcome, then under the tools."""
+    place = folder / "case"
+    place.mkdir()
+    file = folder / "recording"
+    if recorded is not None:
+        file.write_bytes(msgspec.msgpack.encode(recorded))
+    result = msgspec.structs.replace(not_run(SEED, outcome, ""), codes=CodesVerdict(compared=6144))
+    return under_tools(SEED, result, file, fake_setup, place)
+
+
+def test_it_is_found_with_its_version(fake: Sanitizer) -> None:
+    """On PATH; with the version that it says."""
+    assert fake.version == "2025.3.1"
+
+
+def test_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence: where it comes from, and what needs none."""
+    monkeypatch.setattr(compute_sanitizer, "_places", list)
+    assert find() is None
+    with pytest.raises(SelectionError, match=r"CUDA toolkit.*--device cpu needs none"):
+        Witnesses(Asked()).check(Hello(cuda=True))
+
+
+def test_a_right_kernel_is_clean_under_both_tools(
+    fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each in its layout, made again, with the seconds that it took."""
+    says(monkeypatch, tmp_path, {"initcheck": clean("pooled"), "memcheck": clean("exact")})
+    found = run(setup(fake, "initcheck", "memcheck"), tmp_path, "pass", recording())
+    assert (found.outcome, found.reason) == ("pass", "")
+    assert [(each.tool, each.memory, each.way, each.state, each.reason) for each in found.sanitized] == [
+        ("initcheck", "pooled", "replay", "clean", ""), ("memcheck", "exact", "replay", "clean", ""),
+    ]  # fmt: skip
+    assert all(each.seconds > 0 for each in found.sanitized)
+
+
+def test_the_case_that_kvcheck_grew_from(fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both tools name V's end and the line; the bytes stay the verdict."""
+    scenario = {
+        "initcheck": faulty("pooled", "Uninitialized __global__ memory read of size 2 bytes"),
+        "memcheck": faulty("exact", "Invalid __global__ read of size 2 bytes", result={
+            "bases": left("exact")["result"]["bases"], "stage": "kernel 1, store_kernel",
+            "error": "cuCtxSynchronize: CUDA_ERROR_LAUNCH_FAILED",
+        }),
+    }  # fmt: skip
+    says(monkeypatch, tmp_path, scenario)
+    found = run(setup(fake, "initcheck", "memcheck"), tmp_path, "mismatch", recording())
+    assert found.outcome == "mismatch"
+    assert [(each.state, each.counted) for each in found.sanitized] == [("records", 5), ("records", 5)]
+    for each in found.sanitized:
+        (cause,) = each.records
+        assert (cause.tensor, cause.side, cause.line, cause.pitch, cause.tokens) == (
+            "v",
+            "after",
+            58,
+            1152,
+            (3, 4, 5, 6, 7),
+        )
+    assert "CUDA_ERROR_LAUNCH_FAILED, in kernel 1" in found.sanitized[1].reason
+    assert [text.split(":")[0] for text in found.sanitizer] == ["initcheck", "memcheck"]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "reason"),
+    [
+        ({"saved": ""}, "no records were saved"), ({"printed": ""}, "no summary"), ({"exit": 3}, "ended with status 3"),
+        ({"printed": printed(2)}, "counts 2, and 0 were saved"), ({"saved": saved().decode()[:-5]}, "no XML"),
+        ({"result": {"bases": [], "stage": "uploading", "error": "cuInit: CUDA_ERROR_NO_DEVICE"}}, "NO_DEVICE, in up"),
+        (left("exact", {**ROWS, "v_codes": bytes(3071) + b"\1"}), "other bytes in v_codes"),
+    ],
+)  # fmt: skip
+def test_what_is_not_proven_is_inconclusive(
+    fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scenario: dict[str, Any], reason: str
+) -> None:
+    """A pass without its witness is none."""
+    says(monkeypatch, tmp_path, {"memcheck": clean("exact", **scenario)})
+    found = run(setup(fake, "memcheck"), tmp_path, "pass", recording())
+    assert (found.outcome, found.sanitized[0].state) == ("inconclusive", "inconclusive")
+    assert reason in found.reason
+
+
+def test_rows_are_held_against_right_ones_alone(
+    fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel that stores wrong codes may store others where memory holds others."""
+    says(monkeypatch, tmp_path, {"memcheck": clean("exact", **left("exact", {**ROWS, "v_codes": bytes(3071) + b"\1"}))})
+    found = run(setup(fake, "memcheck"), tmp_path, "mismatch", recording())
+    assert found.sanitized[0].state == "clean"
+
+
+def test_a_tool_that_hangs_is_killed(fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the time limit, and said so."""
+    says(monkeypatch, tmp_path, {"memcheck": clean("exact", sleeps=60)})
+    found = run(setup(fake, "memcheck", timeout=1.0), tmp_path, "pass", recording())
+    assert "killed at its time limit" in found.reason
+
+
+def test_a_stopped_sanitizer_starts_nothing(fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After Ctrl-C."""
+    says(monkeypatch, tmp_path, {"memcheck": clean("exact")})
+    fake.stop()
+    assert run(setup(fake, "memcheck"), tmp_path, "pass", recording()).outcome == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "recorded", "way", "wanted"),
+    [
+        ("pass", recording(), None, "replay"), ("pass", recording("no cubin"), None, "whole"),
+        ("crash", None, None, "whole"),
+        ("pass", recording(), "whole", "whole"), ("pass", recording("no cubin"), "replay", "replay"),
+        ("crash", None, "replay", "replay"),
+    ],
+)  # fmt: skip
+def test_ways(
+    fake: Sanitizer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    outcome: Outcome,
+    recorded: Recording | None,
+    way: str | None,
+    wanted: str,
+) -> None:
+    """Made again where that can be done, else by the target's own process; and what was asked for is never swapped."""
+    says(monkeypatch, tmp_path, {"memcheck": clean("exact")})
+    found = run(setup(fake, "memcheck", way=way), tmp_path, outcome, recorded)
+    (one,) = found.sanitized
+    assert one.way == wanted
+    cannot = wanted == "replay" and (recorded is None or recorded.reason)
+    assert ("--whole alone can run it" in one.reason) == bool(cannot)
+    assert one.state == ("inconclusive" if cannot else "clean")
+
+
+def test_where_nothing_was_launched(fake: Sanitizer, tmp_path: Path) -> None:
+    """No token, no kernel, no access: clean, and said so. A case that was refused has nothing to say at all."""
+    empty = msgspec.structs.replace(not_run(Case(tokens=0), "pass", ""))
+    file = tmp_path / "recording"
+    file.write_bytes(msgspec.msgpack.encode(Recording((), (), {}, 3, "no Triton kernel was launched")))
+    (one,) = under_tools(Case(tokens=0), empty, file, setup(fake, "memcheck"), tmp_path).sanitized
+    assert (one.state, one.reason) == ("clean", "no kernel was launched")
+    refused = not_run(SEED, "refused", "not this")
+    assert under_tools(SEED, refused, tmp_path / "none", setup(fake, "memcheck"), tmp_path) == refused
+
+
+def test_doubts_reach_every_case(fake: Sanitizer, tmp_path: Path) -> None:
+    """A tool that does not see on this machine vouches for nothing."""
+    found = run(replace(setup(fake), tools={"memcheck": "it did not see"}), tmp_path, "pass", recording())
+    assert (found.outcome, found.sanitized[0].reason) == ("inconclusive", "it did not see")
+
+
+def test_expandable_segments_are_refused(fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the target's own process alone: the launch made again has no torch in it."""
+    asked = {"PYTORCH_CUDA_ALLOC_CONF": "backend:native, expandable_segments: True"}
+    assert "unset it" in (expandable(asked) or "")
+    assert expandable({"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}) is None
+    found = run(setup(fake, "memcheck", way="whole", environment=asked), tmp_path, "pass", recording())
+    assert "expandable segments" in found.reason
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+    with pytest.raises(SelectionError, match="--whole: PYTORCH_CUDA_ALLOC_CONF"):
+        Witnesses(Asked(way="whole")).check(Hello(cuda=True))
+
+
+@pytest.mark.parametrize("asked", [Asked(("memcheck",)), Asked(way="whole")])
+def test_tools_need_a_gpu(asked: Asked) -> None:
+    """Shadow memory is not swapped in for what was asked for by name."""
+    with pytest.raises(SelectionError, match="compute-sanitizer needs a GPU"):
+        Witnesses(asked).check(Hello(cuda=False))
+
+
+BAD = record("Invalid __global__ read of size 4 bytes", address=0x7F0000000040, kernel="kvcheck_out_of_bounds")
+RESULT = {"result": {"bases": [0x7F0000000000, 0x7F0001000000], "stage": "done", "error": ""}}
+
+
+@pytest.mark.parametrize(
+    ("bad", "right", "says_"),
+    [
+        ({"saved": saved([BAD]).decode(), "printed": printed(1, "error"), "exit": 66}, {}, ""),
+        ({}, {}, "known to be bad, and did not see it: clean"),
+        ({"saved": saved([BAD]).decode(), "printed": printed(1, "error"), "exit": 66},
+         {"saved": saved([BAD.replace("out_of_bounds", "right")]).decode(), "printed": printed(1), "exit": 66},
+         "a kernel that is right"),
+        ({"saved": saved([BAD.replace("kvcheck_out_of_bounds", "other")]).decode(), "printed": printed(1), "exit": 66},
+         {}, "did not see it: records"),
+        ({"printed": ""}, {}, "no summary"),
+    ],
+)  # fmt: skip
+def test_proof(
+    fake: Sanitizer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bad: dict[str, Any],
+    right: dict[str, Any],
+    says_: str,
+) -> None:
+    """The known-bad kernel must be caught by name and kind, and the right one called clean."""
+    base = {"saved": saved().decode(), "printed": printed(0), "exit": 0, **RESULT}
+    says(
+        monkeypatch, tmp_path,
+        {"memcheck kvcheck_out_of_bounds": {**base, **bad}, "memcheck kvcheck_right": {**base, **right}},
+    )  # fmt: skip
+    found = doubts(fake, "memcheck", tmp_path)
+    assert says_ in found
+    assert bool(found) == bool(says_)
+
+
+@pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="here the player does find a driver")
+def test_without_a_driver_nothing_is_proven(fake: Sanitizer, tmp_path: Path) -> None:
+    """The fake runs its program: the player itself, which finds no driver; nothing was summed up, nothing is proven."""
+    assert "no summary" in doubts(fake, "memcheck", tmp_path)

@@ -1,0 +1,1 @@
+"""A launch recorded, planned and made again, without a GPU."""
