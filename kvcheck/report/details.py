@@ -58,6 +58,7 @@ def rows(group: Group) -> list[Row]:
         Row("explains", _explains(first) if first else "", long=True),
         Row("or", "; ".join(alternative(other) for other in example.diagnosis[1 : 1 + MOST])),
         Row("tolerance", tolerance(group)),
+        Row("witness", witness(example)),
         Row("confirmed", _confirmed(group)),
         Row("exactly", f"where {group.decided}, of {group.judged} cases judged" if group.decided else "", code=True),
         Row("shared", _shared(group), code=True),
@@ -86,6 +87,17 @@ def tolerance(group: Group) -> str:
         return f"{every}; in {case.id}: {figures}"
     both = all(side.absolute_pass for _, side in _sides(case))
     return f"{_TEST} {'this case' if both else ' and '.join(_fooled(case))}: {figures}"
+
+
+def witness(case: CaseResult) -> str:
+    """What each sanitizer said, and how that and the codes stand to each other; empty where none was asked."""
+    parts = []
+    for run in case.sanitized:
+        said = f"{number(len(run.records), 'record')}" if run.records else run.state
+        parts.append(f"{one_line(run.tool)} ({one_line(run.memory)}, {run.way}): {said}")
+        parts += [one_line(run.reason)] if run.state == "inconclusive" and run.reason else []
+        parts += [one_line(run.agreement)] if run.agreement else []
+    return "; ".join(parts)
 
 
 def _shared(group: Group) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kvcheck.sanitizer.agreement import agreement
 from kvcheck.sanitizer.sentence import sentence
 from kvcheck.schema import CaseResult, Outcome, SanitizerRun
 
@@ -17,6 +18,10 @@ def with_runs(result: CaseResult, runs: tuple[SanitizerRun, ...]) -> CaseResult:
     Records are a violation, unless the bytes say worse. What a tool could not vouch for makes a pass inconclusive: a
     pass under a sanitizer means that it was seen to look.
     """
+    runs = tuple(
+        msgspec.structs.replace(run, agreement=agreement(run.tool, run.records, result.codes, result.diagnosis))
+        for run in runs
+    )
     told = tuple(sentence(record) for run in runs for record in run.records)
     result = msgspec.structs.replace(result, sanitizer=(*result.sanitizer, *told), sanitized=(*result.sanitized, *runs))
     if told and result.outcome in _BETTER:

@@ -6,7 +6,7 @@ import msgspec
 
 from kvcheck.report import details
 from kvcheck.report.groups import Group, group_failures
-from kvcheck.schema import CaseResult, Tolerance, ToleranceVerdict
+from kvcheck.schema import CaseResult, SanitizerRecord, SanitizerRun, Tolerance, ToleranceVerdict
 
 from .samples import CRASH, NAMELESS, PASS, SEED, TIMEOUT, UNSUPPORTED, VIOLATION, XPASS, report
 
@@ -53,6 +53,22 @@ def test_titles_name_outcome_cause_and_count() -> None:
         "xpass, 1 case",
         "violation, independence, determinism, inputs, sanitizer, 1 case",
     ]
+
+
+def test_witnesses_say_what_they_saw() -> None:
+    """Tool, layout and way, then records or state; why nothing is known; how records and codes agree."""
+    record = SanitizerRecord("initcheck", "uninitialised", "reads")
+    runs = (
+        SanitizerRun("initcheck", "pooled", "replay", "records", "", (record,), agreement="both name V"),
+        SanitizerRun("memcheck", "exact", "whole", "inconclusive", "no summary"),
+        SanitizerRun("racecheck", "exact", "whole", "clean", "no kernel was launched"),
+    )
+    case = msgspec.structs.replace(SEED, sanitized=runs)
+    assert row("witness", case) == (
+        "initcheck (pooled, replay): 1 record; both name V; memcheck (exact, whole): inconclusive; no summary; "
+        "racecheck (exact, whole): clean"
+    )
+    assert row("witness", SEED) is None
 
 
 def test_a_sentence_is_the_diagnosis_own_or_plain() -> None:

@@ -91,6 +91,7 @@ def test_the_case_that_kvcheck_grew_from(tmp_path: Path) -> None:
     assert (run.way, run.state, record.tensor, record.side) == ("interpreted", "records", "v", "after")
     assert record.line == line_of("value = tl.load(row + heads * source_head")
     assert f"store.py:{record.line} reads" in ran.out
+    assert run.agreement == "shadow and the codes name the same rows: V at pitch 1152"
 
 
 def test_a_right_kernel_passes(tmp_path: Path) -> None:
