@@ -72,7 +72,7 @@ class Sanitizer:
         """Run a program under a tool and wait for it, `timeout` seconds at most. It may write to `folder`."""
         xml, log = folder / f"{tool}.xml", folder / f"{tool}.txt"
         command = [
-            self.path, "--tool", tool, "--xml", "yes", "--save", str(xml), "--port", str(_free_port()),
+            self.path, "--tool", tool, "--xml", "--save", str(xml), "--port", str(_free_port()),
             "--error-exitcode", str(FOUND), "--print-limit", str(PRINTED), "--strip-paths", "no",
             "--launch-timeout", str(ATTACH), "--show-backtrace", "device",
             # Whoever makes the launch checks every call; torch makes some that it lets fail.

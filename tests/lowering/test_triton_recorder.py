@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import struct
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from run.command import environment
 
 from kvcheck.lowering.triton_recorder import NotRecordedError, Started, packed, recording, started
+from kvcheck.sanitizer.replay.plan import SCRATCH_POINTERS
 
 
 def kernel(signature: dict[str, Any], **changes: object) -> SimpleNamespace:
@@ -94,6 +100,22 @@ def test_every_launch_in_the_block_is_told_and_made(monkeypatch: pytest.MonkeyPa
     assert [(each.grid, each.parameters) for each in told] == [((2, 3, 4), (b"\x07\0\0\0",))]
     assert made == [(2, 3, 4, *hidden, 7)]
     assert vars(CompiledKernel)["run"] is before
+
+
+def test_a_real_kernel_takes_what_is_recorded() -> None:
+    """Compiled by the installed Triton: as many parameters, each as long, and pointers to scratch memory behind."""
+    script = Path(__file__).parent / "parameters.py"
+    compiled = {name: value for name, value in environment().items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run([sys.executable, str(script)], env=compiled, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    count = len(said["recorded"])
+    assert (said["name"], said["elf"]) == ("store_kernel", b"\x7fELF".hex())
+    assert said["taken"][:count] == said["recorded"]
+    assert count > 10
+    behind = said["taken"][count:]
+    assert behind == [8] * len(behind)
+    assert len(behind) <= SCRATCH_POINTERS
 
 
 def test_a_triton_that_starts_kernels_otherwise_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ def main(arguments: list[str]) -> int:
         print(f"NVIDIA (R) Compute Sanitizer\nVersion {VERSION}")  # noqa: T201
         return 0
     options = {}
+    arguments = [argument for argument in arguments if argument != "--xml"]
     while arguments and arguments[0].startswith("--"):
         options[arguments[0]], arguments = arguments[1], arguments[2:]
     if "KVCHECK_FAKE" not in os.environ:

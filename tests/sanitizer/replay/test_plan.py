@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import triton
 
 from kvcheck.api import StoreTarget
 from kvcheck.kernels.store import store
@@ -147,6 +149,17 @@ def test_known_bad_kernels_are_programs_of_their_names() -> None:
         assert f".entry {made.name}(".encode() in made.code
         assert [argument.tensor for argument in made.arguments] == ["k", "k_codes"]
         assert made.threads == threads
+
+
+@pytest.mark.parametrize("name", [*(name for name, _ in KNOWN_BAD.values()), "right"])
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
+def test_known_bad_kernels_assemble(tmp_path: Path, name: str, arch: str) -> None:
+    """By the assembler that Triton brings, for the oldest arch and the newest."""
+    (assembler, *_) = sorted(Path(triton.__file__).parent.glob("backends/nvidia/bin/ptxas*"))
+    (tmp_path / "kernel.ptx").write_bytes(kernel(name, 1).code.rstrip(b"\0"))
+    command = [str(assembler), "--gpu-name", arch, str(tmp_path / "kernel.ptx"), "-o", str(tmp_path / "kernel.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_scenes_by_hand() -> None:
