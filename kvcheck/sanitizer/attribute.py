@@ -26,6 +26,9 @@ from kvcheck.schema import Placement, SanitizerAccess, SanitizerKind, SanitizerR
 #: Further than this from every tensor, in bytes, an address is nobody's.
 FAR = 1 << 28
 
+#: No address, and no access, is as large: numbers that are come of damaged records.
+_ADDRESSES, _SIZES = 1 << 62, 1 << 20
+
 #: What a tool adds to where an access lies.
 _MEANS: dict[SanitizerKind, str] = {
     "uninitialised": "nothing has stored there", "out-of-bounds": "no memory is allocated there",
@@ -62,7 +65,7 @@ def attribute(
     found: list[SanitizerRecord] = []
     owners = _Owners(placement, bases, rows, others) if len(bases) == len(placement.allocations) else None
     for cause, some in groups.items():
-        located = [one for one in some if one.address is not None and one.access] if owners is not None else []
+        located = [one for one in some if _located(one)] if owners is not None else []
         parts = owners.by_owner(located) if owners is not None else {}
         for owner, hit in sorted(parts):
             if owners is not None and owner != NOBODY:
@@ -73,6 +76,10 @@ def attribute(
         if rest:
             found.append(plain(cause, rest))
     return tuple(sorted(found, key=lambda each: (each.file, each.line, each.kind, each.tensor, each.memory)))
+
+
+def _located(one: SanitizerAccess) -> bool:
+    return one.address is not None and one.address < _ADDRESSES and one.size < _SIZES and one.access != ""
 
 
 def plain(cause: Cause, some: Sequence[SanitizerAccess]) -> SanitizerRecord:
