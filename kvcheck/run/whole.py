@@ -24,6 +24,7 @@ class Asked(msgspec.Struct, frozen=True):
     """Which of the case's launches it is made like, from 1."""
     sparse: bool
     """Upload only what a kernel may read, so that all else is uninitialised."""
+    device: str = "cuda"
 
 
 def main(asked: str, result: str) -> int:
@@ -55,7 +56,7 @@ def _launch(what: Asked, said: dict[str, object], data: Path) -> None:
     (target,) = (one.target for one in load(what.spec) if one.target.name == what.target)
     if target.prepare is not None:
         target.prepare()
-    case, device = what.case, torch.device("cuda", 0)
+    case, device = what.case, torch.device(what.device)
     said["stage"] = "placing the case"
     scene = scene_of(
         case, target.contract, target.form, target.accepts, layout=case.layout, launch=what.launch, cuda=True
@@ -68,7 +69,8 @@ def _launch(what: Asked, said: dict[str, object], data: Path) -> None:
     said["stage"] = "the launch"
     inputs = case_inputs(scene.placement, case, target.contract)
     caller(target, case, memory, scene.placement, inputs)()
-    torch.cuda.synchronize(device)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
     said["stage"] = "downloading"
     rows = [
         memory.read(span.allocation, span.offset, span.length)

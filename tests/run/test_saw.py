@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +24,7 @@ XML = saved(
     record("Invalid __global__ read of size 2 bytes", address=AT + 2304 * token, block=token) for token in (3, 4, 5)
 )
 QUIET = saved()
+EDGES = re.compile(rb"<record>|</ComputeSanitizerOutput>|^=", re.MULTILINE)
 
 
 def told(xml: bytes, text: str, status: int | None) -> SanitizerRun:
@@ -53,6 +56,12 @@ def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
     for _ in range(draw(st.integers(1, 4))):
         start, stop = sorted((draw(st.integers(0, len(found))), draw(st.integers(0, len(found)))))
         part = bytes(found[start:stop])
+        if draw(st.booleans()):  # whole elements and lines, which leave what is well-formed
+            edges = [
+                match.start() for match in re.finditer(rb"<record>|</ComputeSanitizerOutput>|^=", found, re.MULTILINE)
+            ]
+            start, stop = sorted(draw(st.tuples(*[st.sampled_from(edges or [0])] * 2)))
+            part = bytes(found[start:stop])
         kind = draw(st.sampled_from(("cut", "flip", "double", "turn", "move", "write")))
         if kind == "cut":
             del found[start:stop]
