@@ -59,7 +59,7 @@ def recording(listener: Listener) -> Iterator[None]:
 
         def launch(x: int, y: int, z: int, *rest: Any) -> object:
             # Then stream, function, packed metadata, the launch's own metadata, and two hooks: the kernel's arguments.
-            listener(started(self, (x, y, z), rest[6:]))
+            listener(started(self, (int(x), int(y), int(z)), rest[6:]))
             return launcher(x, y, z, *rest)
 
         return launch

@@ -110,8 +110,11 @@ def under_tools(case: Case, result: CaseResult, recording: Path, setup: Setup, f
         look = _Look(case, result, recorded, tool, layout_for(tool, case), place)
         try:
             runs.append(_inconclusive(look, setup, doubt) if doubt else _run(look, setup))
-        except (Unplaceable, ValueError, OSError) as error:
+        except Unplaceable as error:
             runs.append(_inconclusive(look, setup, f"the case cannot be laid out for it: {error}"))
+        except Exception as error:  # noqa: BLE001 - kvcheck's mistake must not pass, and must not stop the run
+            reason = f"kvcheck could not run this case under it: {type(error).__name__}: {error}"
+            runs.append(_inconclusive(look, setup, reason.splitlines()[0]))
     return with_runs(result, tuple(runs))
 
 

@@ -251,6 +251,20 @@ def test_doubts_reach_every_case(fake: Sanitizer, tmp_path: Path) -> None:
     assert (found.outcome, found.sanitized[0].reason) == ("inconclusive", "it did not see")
 
 
+def test_what_cannot_be_laid_out_is_inconclusive(fake: Sanitizer, tmp_path: Path) -> None:
+    """Nor does a mistake of kvcheck's own pass, or stop the run."""
+    askew = msgspec.structs.replace(SEED, align=1)
+    file = tmp_path / "recording"
+    file.write_bytes(msgspec.msgpack.encode(recording()))
+    found = under_tools(askew, not_run(askew, "pass", ""), file, setup(fake, "memcheck"), tmp_path)
+    assert found.outcome == "inconclusive"
+    assert "cannot be laid out for it: align 1 is less than an element" in found.reason
+    unlike = msgspec.structs.replace(recording(), rows={})
+    (tmp_path / "again").mkdir()
+    found = run(setup(fake, "memcheck"), tmp_path / "again", "pass", unlike)
+    assert "kvcheck could not run this case under it: KeyError" in found.reason
+
+
 def test_expandable_segments_are_refused(fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the target's own process alone: the launch made again has no torch in it."""
     asked = {"PYTORCH_CUDA_ALLOC_CONF": "backend:native, expandable_segments: True"}
