@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +20,16 @@ from sanitizer.replay.test_plan import SEED, scene
 from kvcheck.api import StoreTarget
 from kvcheck.errors import SelectionError
 from kvcheck.kernels.store import store
-from kvcheck.run import compute_sanitizer
+from kvcheck.matrix.ids import case_id
+from kvcheck.run import compute_sanitizer, tools
 from kvcheck.run.compute_sanitizer import Sanitizer, find
+from kvcheck.run.options import Options
+from kvcheck.run.pool import Nursery
 from kvcheck.run.proof import doubts
 from kvcheck.run.protocol import Hello, TargetInfo
 from kvcheck.run.result import not_run
 from kvcheck.run.sanitize import Asked, Witnesses
-from kvcheck.run.tools import Setup, expandable, under_tools
+from kvcheck.run.tools import Setup, expandable, run_under_tools, under_tools
 from kvcheck.sanitizer.replay.recording import Argument, KernelLaunch, Recording
 from kvcheck.schema import Case, CaseResult, CodesVerdict, Outcome
 
@@ -63,9 +67,9 @@ def info(*, triton: bool = True) -> TargetInfo:
     )
 
 
-def setup(fake: Sanitizer, *tools: str, **changes: Any) -> Setup:
+def setup(fake: Sanitizer, *names: str, **changes: Any) -> Setup:
     """Those tools, all believed."""
-    made = Setup(fake, dict.fromkeys(tools, ""), None, "store", info(), {}, 60.0)
+    made = Setup(fake, dict.fromkeys(names, ""), None, "store", info(), {}, 60.0)
     return replace(made, **changes)
 
 
@@ -249,6 +253,53 @@ def test_doubts_reach_every_case(fake: Sanitizer, tmp_path: Path) -> None:
     """A tool that does not see on this machine vouches for nothing."""
     found = run(replace(setup(fake), tools={"memcheck": "it did not see"}), tmp_path, "pass", recording())
     assert (found.outcome, found.sanitized[0].reason) == ("inconclusive", "it did not see")
+
+
+CASES = (
+    SEED, Case(tokens=0, layout="exact"), Case(align=1), msgspec.structs.replace(SEED, v_values="normal"),
+)  # fmt: skip
+
+
+def test_a_whole_run(fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Isolated and judged, then under the tool: in the cases' order, each told once. The interpreter stands for a GPU.
+
+    Its launches cannot be recorded, so that the target's own process is what the tool gets.
+    """
+    says(monkeypatch, tmp_path, {"memcheck": clean("exact")})
+    told: list[CaseResult] = []
+    with Nursery("store", Options(device="cpu", jobs=2)) as nursery:
+        found = run_under_tools(nursery, CASES, Options(jobs=2), setup(fake, "memcheck"), told.append)
+    assert [each.id for each in found] == [case_id(case) for case in CASES]
+    assert {each.id: each for each in told} == {each.id: each for each in found}
+    assert [each.outcome for each in found] == ["inconclusive", "pass", "unsupported", "inconclusive"]
+    assert [[(run.way, run.state) for run in each.sanitized] for each in found] == [
+        [("whole", "inconclusive")], [("whole", "clean")], [], [("whole", "inconclusive")],
+    ]  # fmt: skip
+    assert "other bytes in k_codes than in the isolated run" in found[0].reason
+
+
+def test_an_interrupted_run_leaves_nothing_running(
+    fake: Sanitizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs under the tool is killed, and the interrupt goes on."""
+    says(monkeypatch, tmp_path, {"memcheck": clean("exact", sleeps=600)})
+
+    def interrupt(*_: object) -> tuple[CaseResult, ...]:
+        began = time.monotonic()
+        while not fake._running and time.monotonic() - began < 30:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    def isolated(*arguments: Any) -> tuple[CaseResult, ...]:
+        arguments[-1](msgspec.structs.replace(not_run(SEED, "pass", ""), codes=CodesVerdict(compared=1)))
+        return interrupt()
+
+    monkeypatch.setattr(tools, "run_target", isolated)
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_under_tools(None, (SEED,), Options(jobs=1), setup(fake, "memcheck"), lambda _: None)  # type: ignore[arg-type]
+    assert time.monotonic() - began < 60
+    assert not fake._running
 
 
 def test_what_cannot_be_laid_out_is_inconclusive(fake: Sanitizer, tmp_path: Path) -> None:
