@@ -55,8 +55,8 @@ class Engine:
         """
         self.name = module
         self.package = module.partition(".")[0]
-        self._distribution = distribution
-        self._get = get
+        self.distribution = distribution
+        self.get = get
         self._stubs = stubs
         self._also = also
         self.alone = stubs is not None
@@ -72,7 +72,7 @@ class Engine:
         try:
             self._load()
         except Exception as error:
-            self._error = f"{self.name} cannot be imported: {_line(error)}; {self._get}"
+            self._error = f"{self.name} cannot be imported: {_line(error)}; {self.get}"
             raise MissingEngineError(self._error) from error
 
     @contextlib.contextmanager
@@ -93,18 +93,25 @@ class Engine:
         paths = {name: getattr(module, "__file__", None) for name, module in sorted(found.items())}
         return {name: Path(path) for name, path in paths.items() if path is not None}
 
+    def find(self) -> Path | None:
+        """The file that would be imported for the module, or None. Imports nothing."""
+        try:
+            return self._home() / self._inside
+        except ModuleNotFoundError:
+            return None
+
     def path(self) -> Path | None:
         """The file of the module, or None where it is missing."""
         file = getattr(self._loaded.get(self.name), "__file__", None)
         return None if file is None else Path(file)
 
     def version(self) -> str | None:
-        """The version of the distribution that the module was imported from; None for a bare checkout."""
-        path = self.path()
+        """The version of the distribution that the module is from; None for a bare checkout, or where it is missing."""
+        path = self.path() or self.find()
         if path is None:
             return None
         root = path.parents[self.name.count(".")]
-        for found in metadata.distributions(name=self._distribution, path=[str(root)]):
+        for found in metadata.distributions(name=self.distribution, path=[str(root)]):
             return found.version
         return None
 
@@ -124,9 +131,14 @@ class Engine:
         inside = package.split(".")[1:]
         return [str(self._home().joinpath(*inside))]
 
+    @property
+    def _inside(self) -> Path:
+        """The module's file, below its top-level package."""
+        return Path(*self.name.split(".")[1:]).with_suffix(".py")
+
     def _home(self) -> Path:
         """The folder of the top-level package. Raises ModuleNotFoundError."""
-        wanted = Path(*self.name.split(".")[1:]).with_suffix(".py")
+        wanted = self._inside
         homes = [Path(folder) / self.package for folder in sys.path]
         spec = importlib.util.find_spec(self.package)  # an editable installation may lie elsewhere
         homes += [Path(folder) for folder in (spec and spec.submodule_search_locations) or ()]

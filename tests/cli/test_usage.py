@@ -10,6 +10,7 @@ from textwrap import dedent
 import pytest
 from run.command import environment
 
+import kvcheck
 from kvcheck.cli.main import run
 
 #: Files that users may get wrong, by name.
@@ -197,11 +198,40 @@ def test_help_imports_nothing_slow() -> None:
 
 
 def test_targets_lists_what_is_built_in(capfd: pytest.CaptureFixture[str]) -> None:
-    """The default, then the specimens, a name a line."""
+    """The default, then the specimens, then engines: the name, and where it was found."""
     assert run(["targets"]) == 0
     lines = capfd.readouterr().out.splitlines()
-    assert lines[0] == "store"
-    assert "specimen:shared-pitch" in lines
+    assert lines[0].split() == ["store", "kvcheck", kvcheck.__version__]
+    names = [line.split()[0] for line in lines]
+    assert "specimen:shared-pitch" in names
+    assert "conch" in names
+
+
+def test_targets_looks_for_engines_where_it_is_told(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """`--engine-path` comes before what is installed; a folder that is none is a mistake."""
+    script = "import sys; from kvcheck.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    file = tmp_path / "python" / "freetoken" / "kernel" / "triton" / "kv_quant.py"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    done = subprocess.run(
+        [sys.executable, "-c", script, "targets", "--engine-path", str(tmp_path)],
+        env=environment(), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert f"freetoken (a checkout), {file}" in done.stdout
+    assert run(["targets", "--engine-path", str(file)]) == 2
+    assert "is no folder" in capfd.readouterr().err
+
+
+def test_targets_writes_a_first_adapter_once(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says how to try it; the second time the file is somebody's."""
+    monkeypatch.chdir(tmp_path)
+    assert run(["targets", "--new", "ours"]) == 0
+    assert capfd.readouterr().out == "ours.py written; try: kvcheck matrix seed --target ours.py\n"
+    assert (tmp_path / "ours.py").is_file()
+    assert run(["targets", "--new", "ours"]) == 2
+    assert "ours.py was not written: File exists" in capfd.readouterr().err
 
 
 def test_cases_lists_what_would_run(capfd: pytest.CaptureFixture[str]) -> None:
