@@ -528,7 +528,11 @@ class CaseResult(msgspec.Struct, frozen=True):
 
 
 class TargetFacts(msgspec.Struct, frozen=True):
-    """What a report says of its target. `kernels_sha256` covers its source and all that it calls."""
+    """What a report says of its target. `kernels_sha256` covers its source and all that it calls.
+
+    `engine_files` has the sha256 of every file of an engine's that was imported, by its module's name: what a
+    maintainer holds against their own checkout.
+    """
 
     name: str
     kind: Literal["store", "load"]
@@ -537,6 +541,7 @@ class TargetFacts(msgspec.Struct, frozen=True):
     kernels_sha256: str
     version: str | None = None
     path: str | None = None
+    engine_files: dict[str, str] = {}
 
 
 class CompileFact(msgspec.Struct, frozen=True):

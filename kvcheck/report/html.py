@@ -252,6 +252,7 @@ def _environment(report: Report) -> list[tuple[str, str]]:
         "target": report.target.name,
         "version": report.target.version,
         "kernels_sha256": report.target.kernels_sha256,
+        **{f"sha256 of {name}": value for name, value in report.target.engine_files.items()},
         "kvcheck": report.kvcheck,
         "created": report.created,
         **known,

@@ -191,6 +191,7 @@ def _environment(report: Report) -> str:
         "target": report.target.name,
         "version": report.target.version,
         "kernels_sha256": report.target.kernels_sha256,
+        **{f"sha256 of {name}": value for name, value in report.target.engine_files.items()},
         "execution": f"{report.execution} {report.arch}",
         "kvcheck": report.kvcheck,
         "created": report.created,

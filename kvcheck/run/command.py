@@ -144,7 +144,14 @@ def _report(results: Sequence[CaseResult], work: _Work, hello: Hello, info: Targ
         planned=len(work.cases),
         environment={**hello.environment, **({"sanitizer": work.witnesses.name(hello)} if work.witnesses else {})},
         target=TargetFacts(
-            info.name, info.kind, info.contract, info.form, info.kernels_sha256, info.version, info.path
+            info.name,
+            info.kind,
+            info.contract,
+            info.form,
+            info.kernels_sha256,
+            info.version,
+            info.path,
+            info.engine_files,
         ),
         arch=hello.arch,
         execution=info.execution,

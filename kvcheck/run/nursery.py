@@ -25,7 +25,7 @@ from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.protocol import STDERR, STDOUT, Ended, Hello, Job, TargetInfo
 from kvcheck.schema import Execution
 from kvcheck.targets.engine import MissingEngineError, add_engine_roots
-from kvcheck.targets.identity import kernels_sha256, path_of, uses_triton, version_of
+from kvcheck.targets.identity import engine_files, kernels_sha256, path_of, uses_triton, version_of
 from kvcheck.targets.load import Loaded, load
 
 #: What a run without a GPU and without `--arch` stands for.
@@ -165,6 +165,7 @@ def _info(one: Loaded, missing: str | None, machine: _Machine) -> TargetInfo:
         target.name, "store" if isinstance(target, StoreTarget) else "load", target.contract, target.accepts,
         target.form, target.refuses, target.declares, kernels_sha256(one.module),
         path_of(one.module), execution, triton, machine.own_arch, version_of(one.module), missing,
+        engine_files(one.module),
     )  # fmt: skip
 
 

@@ -38,6 +38,8 @@ class TargetInfo(msgspec.Struct, frozen=True):
     """The version of the engine or plug-in that the kernel is part of."""
     missing: str | None = None
     """Why the target's engine cannot be imported: its cases are unsupported."""
+    engine_files: dict[str, str] = {}
+    """The sha256 of the engine's imported files, by their modules' names."""
 
 
 class Hello(msgspec.Struct, frozen=True):

@@ -60,6 +60,12 @@ def path_of(module: ModuleType) -> str | None:
     return getattr(module, "__file__", None)
 
 
+def engine_files(module: ModuleType) -> dict[str, str]:
+    """The hex sha256 of every imported file of the engines that a target's module names, by its module's name."""
+    found = {name: path for engine in engines_of(module) for name, path in engine.files().items()}
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(found.items())}
+
+
 def engines_of(module: ModuleType) -> tuple[Engine, ...]:
     """The engines that a target's module names."""
     return tuple(value for value in vars(module).values() if isinstance(value, Engine))

@@ -284,7 +284,7 @@ def test_fields_of_a_newer_version_are_passed_over() -> None:
     def grow(value: object, free: bool = False) -> None:
         if isinstance(value, dict):
             for key, item in value.items():
-                grow(item, free or key in ("axes", "environment", "evidence", "summary"))
+                grow(item, free or key in ("axes", "environment", "evidence", "summary", "engine_files"))
             if not free:
                 value["field_of_tomorrow"] = [{"a": 1}]
         elif isinstance(value, list):
