@@ -20,9 +20,6 @@ NAME = "compute-sanitizer"
 #: What it exits with where it has found something: unless told, it exits with 0.
 FOUND = 66
 
-#: Records that it prints at most. Its default, 100, leaves out most of a faulty kernel's.
-PRINTED = 100_000
-
 #: Seconds that it may take to attach to the program. Its default, 10, is not enough on a busy machine.
 ATTACH = 60
 
@@ -40,7 +37,7 @@ class Output:
     xml: bytes
     """The records as saved; empty where no file was."""
     text: str
-    """What tool and program printed."""
+    """What the tool said; where it did not come so far, all that was printed."""
     exit: int | None
     """The tool's exit status; None where it was killed at its time limit."""
     seconds: float
@@ -70,22 +67,24 @@ class Sanitizer:
         environment: Mapping[str, str] | None = None,
     ) -> Output:
         """Run a program under a tool and wait for it, `timeout` seconds at most. It may write to `folder`."""
-        xml, log = folder / f"{tool}.xml", folder / f"{tool}.txt"
+        xml, log, printed = (folder / f"{tool}.{end}" for end in ("xml", "log", "txt"))
         command = [
-            self.path, "--tool", tool, "--xml", "--save", str(xml), "--port", str(_free_port()),
-            "--error-exitcode", str(FOUND), "--print-limit", str(PRINTED), "--strip-paths", "no",
-            "--launch-timeout", str(ATTACH), "--show-backtrace", "device",
+            self.path, "--tool", tool, "--xml", "--save", str(xml), "--log-file", str(log),
+            "--port", str(_free_port()), "--launch-timeout", str(ATTACH), "--error-exitcode", str(FOUND),
+            # By default it leaves out all records but the first 100, and all of a path but the file's name.
+            "--print-limit", "0", "--strip-paths", "no", "--show-backtrace", "device",
             # Whoever makes the launch checks every call; torch makes some that it lets fail.
             "--report-api-errors", "no", *program,
         ]  # fmt: skip
         started = time.monotonic()
         status = None
-        with log.open("wb") as printed:
+        with printed.open("wb") as file:
             if not self._stopped:
-                status = self._wait(command, printed, folder, timeout, {**os.environ, **(environment or {})})
+                status = self._wait(command, file, folder, timeout, {**os.environ, **(environment or {})})
         seconds = time.monotonic() - started
         saved = xml.read_bytes() if xml.exists() else b""
-        return Output(tool, saved, log.read_text(encoding="utf-8", errors="replace"), status, seconds)
+        said = log if log.exists() else printed
+        return Output(tool, saved, said.read_text(encoding="utf-8", errors="replace"), status, seconds)
 
     def _wait(
         self, command: list[str], printed: IO[bytes], folder: Path, timeout: float, environment: dict[str, str]

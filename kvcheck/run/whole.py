@@ -28,7 +28,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def main(asked: str, result: str) -> int:
-    """Launch once and write what came of it, whatever that is; 0 where all of it was done."""
+    """Launch once and write what came of it. 0 whatever that is, as of the player."""
     what = msgspec.json.decode(Path(asked).read_bytes(), type=Asked)
     said: dict[str, object] = {"bases": [], "stage": "loading the target", "error": ""}
     try:
@@ -38,7 +38,7 @@ def main(asked: str, result: str) -> int:
         lines = str(error).splitlines() or [""]
         said["error"] = f"{type(error).__name__}: {lines[0]}"
     Path(result).write_text(json.dumps(said), encoding="utf-8")
-    return 1 if said["error"] else 0
+    return 0
 
 
 def _launch(what: Asked, said: dict[str, object], data: Path) -> None:

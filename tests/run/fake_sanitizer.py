@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     if "result" in said:
         result.write_text(json.dumps(said["result"]), encoding="utf-8")
         result.with_name(f"{result.name}.data").write_bytes(bytes.fromhex(said.get("rows", "")))
-    print(said.get("printed", ""))  # noqa: T201
+    Path(options["--log-file"]).write_text(said.get("printed", ""), encoding="utf-8")
     return int(said.get("exit", 0))
 
 

@@ -23,6 +23,7 @@ def ended(status: int | None, text: str) -> Ending:
     [
         (0, printed(0), 0), (66, printed(1, "error"), 1), (66, printed(192), 192),
         (66, BANNER + "========= ERROR SUMMARY: 1,234 errors\n", 1234),
+        (0, "========= A_VARIABLE is not supported by compute-sanitizer, clearing it before launch\n" + printed(0), 0),
         (66, BANNER + "========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)\n", 2),
         (66, BANNER + "========= LEAK SUMMARY: 64 bytes leaked in 1 allocations\n" + printed(1, "error"), 1),
     ],
@@ -47,8 +48,15 @@ def test_runs_that_are_what_they_say(status: int, text: str, records: int) -> No
         (0, printed(0) + printed(4), 0, "summaries differ"),
         (None, BANNER, 0, "time limit"),
         (None, printed(0), 0, "time limit"),
+        # As compute-sanitizer 2025.3.1 ends where there is no GPU; where its parts are not together; on no program.
+        (255, BANNER + "========= Error: Target application terminated before first instrumented API call\n"
+         "========= Error: couldn't find exit code.\n", 0, "Target application terminated"),
+        (13, BANNER + "========= Unable to find injection library libsanitizer-collection.so\n", 0, "Unable to find"),
+        (1, BANNER + "========= Target application doesn't exist or is not a valid executable\n", 0, "doesn't exist"),
         (0, BANNER + "========= Target application terminated before first instrumented API call\n" + printed(0), 0,
          "Target application terminated"),
+        (66, "========= 92 errors were not printed. Use --print-limit option to adjust\n" + printed(192), 192,
+         "92 errors were not printed"),
         (0, BANNER + "========= Internal Sanitizer Error: out of memory\n" + printed(0), 0, "Internal Sanitizer Error"),
         (0, BANNER + "========= Error: Failed to attach: Timed out\n" + printed(0), 0, "Timed out"),
         (127, "bash: compute-sanitizer: not found\n", 0, "no summary; it exited with status 127"),

@@ -92,9 +92,9 @@ def test_fenced_memory_ends_or_begins_at_nothing(tmp_path: Path, fence: str, off
     ],
 )  # fmt: skip
 def test_what_fails_is_said(tmp_path: Path, call: str, stage: str) -> None:
-    """The call, the driver's word for it, and where; no rows then, and no exit status of success."""
+    """The call, the driver's word for it, and where; no rows then. The status is the tool's to set."""
     status, said, rows = played(tmp_path, plan(), FakeDriver({"copies": (copies, 4)}, {call: 719}))
-    assert (status, said["stage"], rows) == (1, stage, b"")
+    assert (status, said["stage"], rows) == (0, stage, b"")
     assert said["error"] == f"{call}: CUDA_ERROR_LAUNCH_FAILED"
 
 
@@ -105,5 +105,5 @@ def test_where_there_is_no_driver(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-S", player.__file__, str(tmp_path / "plan"), str(tmp_path / "result")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={"LD_LIBRARY_PATH": ""})
     said = json.loads((tmp_path / "result").read_text())
-    if done.returncode:  # on a machine with a driver the plan fails later
-        assert (done.stderr, said["error"] != "") == ("", True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said["error"] != ""  # on a machine with a driver too: the code of its kernel is none
