@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -111,9 +112,9 @@ def find() -> Sanitizer | None:
     for path in _places():
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
-            lines = [line.strip() for line in said.stdout.splitlines() if "ersion" in line]
-            if said.returncode == 0 and lines:
-                return Sanitizer(path, lines[-1].removeprefix("Version").strip(" :"))
+            found = re.search(r"^Version ([\d.]+)", said.stdout, re.MULTILINE)
+            if said.returncode == 0 and found:
+                return Sanitizer(path, found[1])
     return None
 
 

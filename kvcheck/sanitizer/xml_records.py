@@ -11,7 +11,12 @@ from kvcheck.schema import SanitizerAccess, SanitizerKind
 Direction: TypeAlias = Literal["", "read", "write", "atomic"]
 
 #: Elements of a record that are read, or are known to say nothing more.
-_KNOWN = frozenset({"kind", "level", "who", "what", "where", "hoststack", "devicestack", "hint", "count"})
+_KNOWN = frozenset(
+    {
+        *("kind", "level", "who", "what", "where", "hoststack", "devicestack", "hint", "count", "gridid"),
+        *("allocation", "hostaccessstack", "hostmemopstack"),
+    }
+)
 
 #: What a record is of, by the first of these that its words hold.
 _KINDS: tuple[tuple[str, SanitizerKind], ...] = (
@@ -23,8 +28,8 @@ _KINDS: tuple[tuple[str, SanitizerKind], ...] = (
 
 _BY_TOOL: dict[str, SanitizerKind] = {"initcheck": "uninitialised", "racecheck": "race", "synccheck": "barrier"}
 
-#: Characters of an unknown part that are kept.
-_LONGEST = 400
+#: Unknown parts that are kept, and characters of each.
+_MOST, _LONGEST = 20, 400
 
 
 class DamagedError(Exception):
@@ -57,7 +62,7 @@ def parse(xml: bytes, tool: str) -> Records:
             continue
         accesses.append(_access(element, tool))
         unknown += [_text_of(child) for child in element if child.tag.lower() not in _KNOWN]
-    return Records(tuple(accesses), tuple(dict.fromkeys(unknown)))
+    return Records(tuple(accesses), tuple(dict.fromkeys(unknown))[:_MOST])
 
 
 def _access(record: ET.Element, tool: str) -> SanitizerAccess:

@@ -19,7 +19,7 @@ VERSION = "2025.3.1"
 def main(arguments: list[str]) -> int:
     """As compute-sanitizer is called."""
     if arguments == ["--version"]:
-        print(f"NVIDIA (R) Compute Sanitizer\nVersion {VERSION}")  # noqa: T201
+        print(f"NVIDIA (R) Compute Sanitizer\nVersion {VERSION} (build 36400806) (public-release)")  # noqa: T201
         return 0
     options = {}
     arguments = [argument for argument in arguments if argument != "--xml"]
