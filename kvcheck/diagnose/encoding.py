@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats
 from kvcheck.formats import bits
 from kvcheck.formats.apply import contract_format, contract_policy
 from kvcheck.formats.spec import Policy, Rounding, policy_error
-from kvcheck.schema import Diagnosis, Tensor
+from kvcheck.schema import Tensor
 
 
 @dataclass(frozen=True)
@@ -45,13 +44,13 @@ class RoundingFault:
                     return True
         return False
 
-    def diagnoses(self, facts: Facts) -> list[Diagnosis]:
+    def explanations(self, facts: Facts) -> list[Explanation]:
         """The first rounding, for each tensor with wrong codes, that gives all of its codes."""
-        return [made for tensor in TENSORS if (made := self._diagnosis(facts, tensor)) is not None]
+        return [made for tensor in TENSORS if (made := self._explanation(facts, tensor)) is not None]
 
-    def _diagnosis(self, facts: Facts, tensor: Tensor) -> Diagnosis | None:
+    def _explanation(self, facts: Facts, tensor: Tensor) -> Explanation | None:
         emitted = facts.emitted(tensor)
-        found = facts.agreement(tensor, facts.values(tensor), emitted)
+        found = facts.right(tensor)
         scaled, known = facts.scaled(tensor, emitted)
         wrong = ~found.codes
         held = wrong & known
@@ -62,21 +61,18 @@ class RoundingFault:
             # Under a declared error a right code may be a neighbour of the one predicted.
             fits = same | found.codes if facts.contract.declared_ulps else same
             if fits[known].all() and same[held].all():
-                return self._says(tensor, rule, scaled, (int(held.sum()), int(wrong.sum())), held)
+                return Explanation(
+                    fault=self.slug,
+                    tensor=tensor,
+                    codes=held,
+                    scales=None,
+                    others=0,
+                    of_others=0,
+                    cost=1,
+                    says=f"{tensor.upper()}'s codes are {rule.words}",
+                    evidence={"rounding": rule.rounding, "scaled_value": float(scaled[held][0])},
+                )
         return None
-
-    def _says(
-        self, tensor: Tensor, rule: Rule, scaled: Floats, counts: tuple[int, int], held: np.typing.NDArray[np.bool_]
-    ) -> Diagnosis:
-        explains, of = counts
-        return Diagnosis(
-            fault=self.slug,
-            tensor=tensor,
-            explains=explains,
-            of=of,
-            says=f"{tensor.upper()}'s codes are {rule.words}; explains {explains} of {of} wrong codes",
-            evidence={"rounding": rule.rounding, "scaled_value": float(scaled[held][0])},
-        )
 
     def _others(self, facts: Facts) -> list[Rule]:
         return [rule for rule in self._rules if rule.rounding != facts.contract.rounding]

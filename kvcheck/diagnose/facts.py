@@ -5,6 +5,7 @@ Slots that tokens share are left out: which token's row stands there is the judg
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,7 +25,7 @@ from kvcheck.formats.arithmetic import (
     right_codes,
     right_scales,
 )
-from kvcheck.schema import ITEMSIZE, Emission, Placed, Tensor
+from kvcheck.schema import ITEMSIZE, Emission, Placed, Tensor, Verdict
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
@@ -61,11 +62,14 @@ class Agreement:
 class Facts:
     """One emission, with everything that more than one fault asks for, computed when first asked for."""
 
-    def __init__(self, emission: Emission, contract: Contract) -> None:
-        """`contract` is the emission's, and one that `is_supported`."""
+    def __init__(self, emission: Emission, contract: Contract, verdict: Verdict) -> None:
+        """`contract` is the emission's, and one that `is_supported`; `verdict` is what the judge says of it."""
         self.emission = emission
         self.contract = contract
+        self.verdict = verdict
         self._inputs = case_inputs(emission.placement, emission.case, contract)
+        self._values: dict[Tensor, Floats] = {"k": self._inputs.k_float, "v": self._inputs.v_float}
+        self._right: dict[Tensor, Agreement] = {}
         slots = self._inputs.slots
         self.stored_tokens: Indices = np.flatnonzero(addressed(slots))
         """The tokens that are stored, those that share a slot included."""
@@ -81,14 +85,31 @@ class Facts:
         """Memory before launch 1."""
         return SourceMemory.of(self.emission)
 
+    def with_values(self, tensor: Tensor, x: Floats) -> Facts:
+        """The same emission as if a right kernel got rows `x` `[n, heads, dim]` for `tensor`, of `self.tokens`.
+
+        For what a kernel does to rows that it took from the wrong place.
+        """
+        other = copy.copy(self)
+        rows = self._values[tensor].copy()
+        rows[self.tokens] = x
+        other._values = {**self._values, tensor: rows}  # noqa: SLF001 - a copy of this very object
+        other._right = {each: found for each, found in self._right.items() if each != tensor}  # noqa: SLF001
+        return other
+
+    def right(self, tensor: Tensor) -> Agreement:
+        """Which emitted bytes of launch 1 are right."""
+        if tensor not in self._right:
+            self._right[tensor] = self.agreement(tensor, self.values(tensor), self.emitted(tensor))
+        return self._right[tensor]
+
     def read(self, tensor: Placed, tokens: Indices | None = None) -> Floats:
         """The rows of `tokens` that a kernel gets which takes `tensor` for its source: fp32 `[n, heads, dim]`."""
         return self.memory.read(tensor)[self.tokens if tokens is None else tokens]
 
     def values(self, tensor: Tensor, tokens: Indices | None = None) -> Floats:
         """The rows of `tokens` that a right kernel gets: fp32 `[n, heads, dim]`."""
-        floats = self._inputs.k_float if tensor == "k" else self._inputs.v_float
-        return floats[self.tokens if tokens is None else tokens]
+        return self._values[tensor][self.tokens if tokens is None else tokens]
 
     def stored(self, tensor: Tensor, x: Floats) -> Stored:
         """What a kernel stores that read `x` `[n, heads, dim]` and is right otherwise."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import Facts
-from kvcheck.schema import Diagnosis
 
 
 class Fault(Protocol):
@@ -18,5 +18,5 @@ class Fault(Protocol):
     def observable(self, facts: Facts) -> bool:
         """Whether a kernel with this fault would leave another byte than a right one, in this case."""
 
-    def diagnoses(self, facts: Facts) -> list[Diagnosis]:
-        """What of the emitted bytes the fault explains: at most one diagnosis a tensor, none where it does not."""
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """What of the emitted bytes the fault explains: as a rule one explanation a tensor, none where it does not."""

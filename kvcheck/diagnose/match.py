@@ -18,10 +18,11 @@ class Match:
     """How a prediction fares: of `wrong` codes it explains `codes`, of `wrong_scales` `scales`.
 
     A (token, head) row is explained where every one of its emitted codes and its scale are what the contract allows a
-    kernel that read the predicted values. `proven` says that chance is excluded: explained rows reproduce at least
-    `PROOF` wrong bytes. Rows of one repeated code do not count for that: zeros and saturated values look alike
-    whatever fault made them. A wrong code meets a byte predicted at random less than once in ten times (codes of
-    normal data crowd in some 60 values), so eight in rows without a miss come by chance less than once in 10^8.
+    kernel that read the predicted values. `wrong_codes` and `wrong_groups` mark what that explains. `proven` says
+    that chance is excluded: explained rows reproduce at least `PROOF` wrong bytes. Rows of one repeated code do not
+    count for that: zeros and saturated values look alike whatever fault made them. A wrong code meets a byte
+    predicted at random less than once in ten times (codes of normal data crowd in some 60 values), so eight in rows
+    without a miss come by chance less than once in 10^8.
     """
 
     wrong: int
@@ -30,6 +31,8 @@ class Match:
     scales: int
     rows: int
     proven: bool
+    wrong_codes: Mask
+    wrong_groups: Mask
 
 
 def differs(facts: Facts, tensor: Tensor, used: Placed) -> bool:
@@ -58,14 +61,15 @@ def _right_rows(facts: Facts, tensor: Tensor, x: Floats, stored: Stored) -> Mask
 def match(facts: Facts, tensor: Tensor, x: Floats) -> Match:
     """Hold what a kernel stores that read `x` `[n, heads, dim]` against what was emitted."""
     emitted = facts.emitted(tensor)
-    right, predicted = facts.agreement(tensor, facts.values(tensor), emitted), facts.agreement(tensor, x, emitted)
+    right, predicted = facts.right(tensor), facts.agreement(tensor, x, emitted)
     wrong, wrong_scale = ~right.codes, _not(right.scales)
     shape = wrong.shape[:2]
     explained = predicted.codes.all(axis=2) & ~_per_row(_not(predicted.scales), shape)
     explained &= wrong.any(axis=2) | _per_row(wrong_scale, shape)
     varied = explained & (emitted.codes != emitted.codes[:, :, :1]).any(axis=2)
     # A code that is open under the prediction agrees with anything, and so explains nothing.
-    codes = (wrong & ~predicted.undefined).sum(axis=2)
+    given = wrong & ~predicted.undefined
+    codes = given.sum(axis=2)
     # An fp32 scale is four bytes, and one that differs differs in more than its last bits.
     proof = int(codes[varied].sum()) + 4 * int(_per_row(wrong_scale, shape)[varied].sum())
     return Match(
@@ -75,6 +79,8 @@ def match(facts: Facts, tensor: Tensor, x: Floats) -> Match:
         scales=int((wrong_scale & _on_groups(explained, wrong_scale)).sum()),
         rows=int(explained.sum()),
         proven=proof >= PROOF,
+        wrong_codes=given & explained[:, :, None],
+        wrong_groups=np.asarray(wrong_scale & _on_groups(explained, wrong_scale)),
     )
 
 

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import msgspec
 
 from kvcheck.diagnose import received
+from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
 from kvcheck.diagnose.match import Match, differs, match
-from kvcheck.schema import Diagnosis, Placed, Tensor
+from kvcheck.schema import Placed, Tensor
 
 #: What share of a tensor's wrong codes a diagnosis must explain.
 SHARE = 0.5
@@ -37,7 +38,7 @@ class SiblingPitch:
             if used.strides[1:] == facts.emission.placement.get(tensor).strides[1:]
         )
 
-    def diagnoses(self, facts: Facts) -> list[Diagnosis]:
+    def explanations(self, facts: Facts) -> list[Explanation]:
         """The better of both readings for each tensor, where it explains at least half of what is wrong."""
         made = []
         for tensor in TENSORS:
@@ -45,7 +46,7 @@ class SiblingPitch:
             # The first of equals: one wrong stride is a simpler account than three.
             best = max(tried, key=lambda pair: (pair[0].codes, pair[0].scales), default=None)
             if best is not None and _believed(best[0]) and _needs_pitch(facts, tensor, *best):
-                made.append(_diagnosis(facts, tensor, *best))
+                made.append(_explanation(facts, tensor, *best))
         return made
 
 
@@ -89,22 +90,22 @@ def _believed(found: Match) -> bool:
     return found.codes >= SHARE * found.wrong if found.wrong else found.scales > 0
 
 
-def _diagnosis(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> Diagnosis:
+def _explanation(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> Explanation:
     declared = facts.emission.placement.get(tensor)
     sibling = _sibling(tensor)
-    explains, of, kind = (found.codes, found.wrong, "codes")
-    if not found.wrong:
-        explains, of, kind = found.scales, found.wrong_scales, "scales"
     if used.strides[1:] == declared.strides[1:]:
         how = f"token pitch {used.strides[0]} ({sibling.upper()}'s); declared {declared.strides[0]}"
     else:
         how = f"strides {used.strides} ({sibling.upper()}'s); declared {declared.strides}"
-    return Diagnosis(
+    return Explanation(
         fault=SiblingPitch.slug,
         tensor=tensor,
-        explains=explains,
-        of=of,
-        says=f"{tensor.upper()} is read with {how}; explains {explains} of {of} wrong {kind}",
+        codes=found.wrong_codes,
+        scales=found.wrong_groups if found.wrong_scales else None,
+        others=0,
+        of_others=0,
+        cost=1,
+        says=f"{tensor.upper()} is read with {how}",
         evidence={
             "sibling": sibling,
             "pitch_used": used.strides[0],

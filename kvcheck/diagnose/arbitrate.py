@@ -1,0 +1,93 @@
+"""Explanations → diagnoses: the fewest and simplest faults that together give the wrong bytes.
+
+The explanation that gives most bytes comes first, then the one that gives most of what is left. One that only gives
+what others have given already is dropped. What nothing gives is said with the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.facts import TENSORS, Facts, Mask
+from kvcheck.schema import Diagnosis
+
+#: What an explanation explains, in the words of its sentence.
+CODES, SCALES, OTHERS = "codes", "scales", "bytes"
+
+
+class _Left:
+    """The wrong bytes that nothing explains yet: codes and scales of K and V by place, others by count."""
+
+    def __init__(self, facts: Facts, others: int) -> None:
+        self.codes: dict[str, Mask] = {}
+        self.scales: dict[str, Mask] = {}
+        for tensor in TENSORS:
+            found = facts.right(tensor)
+            self.codes[tensor] = ~found.codes
+            self.scales[tensor] = np.zeros(0, np.bool_) if found.scales is None else ~found.scales
+        self.others = others
+
+    def gain(self, made: Explanation) -> int:
+        """How many of them an explanation gives."""
+        return sum(
+            int((mask & left[made.tensor]).sum())
+            for mask, left in ((made.codes, self.codes), (made.scales, self.scales))
+            if mask is not None and made.tensor in left
+        ) + min(made.others, self.others)
+
+    def take(self, made: Explanation) -> None:
+        """Leave out what an explanation gives."""
+        for mask, left in ((made.codes, self.codes), (made.scales, self.scales)):
+            if mask is not None and made.tensor in left:
+                left[made.tensor] = left[made.tensor] & ~mask
+        self.others -= min(made.others, self.others)
+
+    def wrong(self) -> int:
+        """How many codes and scales are left."""
+        return sum(int(mask.sum()) for left in (self.codes, self.scales) for mask in left.values())
+
+
+def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...]:
+    """The diagnoses, best first. Of explanations that give equally much the cheapest wins, then the first."""
+    left = _Left(facts, max((each.of_others for each in made), default=0))
+    chosen: list[Explanation] = []
+    rest = list(made)
+    while rest:
+        best = max(rest, key=lambda each: (left.gain(each), -each.cost))
+        if not left.gain(best):
+            break
+        chosen += [best, *best.beside]
+        for each in (best, *best.beside):
+            left.take(each)
+        rest.remove(best)
+    found = [_diagnosis(facts, each) for each in chosen]
+    return tuple(_with_unexplained(found, left.wrong()))
+
+
+def _diagnosis(facts: Facts, made: Explanation) -> Diagnosis:
+    explains, of, kind = _counts(facts, made)
+    says = f"{made.says}; explains {explains} of {of} wrong {kind}"
+    return Diagnosis(made.fault, made.tensor, explains, of, says, made.evidence)
+
+
+def _counts(facts: Facts, made: Explanation) -> tuple[int, int, str]:
+    """What an explanation explains, of how many, and of what: codes where it gives any, else scales, else others."""
+    right = facts.right("v" if made.tensor == "v" else "k")
+    if made.codes is not None and made.codes.any():
+        return int(made.codes.sum()), int((~right.codes).sum()), CODES
+    if made.scales is not None and made.scales.any() and right.scales is not None:
+        return int(made.scales.sum()), int((~right.scales).sum()), SCALES
+    return made.others, made.of_others, OTHERS
+
+
+def _with_unexplained(found: list[Diagnosis], left: int) -> list[Diagnosis]:
+    """The diagnoses, the last of which says how many wrong codes and scales none of them explains."""
+    if not found or not left:
+        return found
+    last = found[-1]
+    says = f"{last.says}; {left} wrong codes and scales stay unexplained"
+    evidence = {**last.evidence, "unexplained": left}
+    return [*found[:-1], Diagnosis(last.fault, last.tensor, last.explains, last.of, says, evidence)]

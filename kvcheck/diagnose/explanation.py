@@ -1,0 +1,33 @@
+"""What one fault says of an emission: the bytes that it reproduces, one by one, so that faults can share them out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A fault that gives some of the emitted wrong bytes exactly.
+
+    `codes` `[n, heads, dim]` and `scales` `[n, *groups]` mark the wrong codes and scales of launch 1 that it
+    reproduces, of `Facts.tokens`; None where it says nothing of them. `others` counts other condemned bytes that it
+    explains (lost, stray, changed, differing), of `of_others`. `cost` is what it assumes beyond the contract, in
+    parameters. `says` is its sentence, to which what it explains is added. `beside` are further causes of the same
+    bytes, without which it would not give them: they are named after it.
+    """
+
+    fault: str
+    tensor: str
+    codes: Mask | None
+    scales: Mask | None
+    others: int
+    of_others: int
+    cost: int
+    says: str
+    evidence: dict[str, int | float | str | list[int]] = field(default_factory=dict)
+    beside: tuple[Explanation, ...] = ()
