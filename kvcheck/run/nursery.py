@@ -8,21 +8,19 @@ nothing that a target prints can be taken for an answer. It never touches CUDA i
 from __future__ import annotations
 
 import contextlib
-import faulthandler
 import os
-import resource
 import selectors
 import signal
 import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import msgspec
 
 from kvcheck.api import StoreTarget
 from kvcheck.errors import KvcheckError, TargetError
-from kvcheck.run.protocol import STDERR, STDOUT, Ended, Hello, Job, TargetInfo
+from kvcheck.run.child import own_files, run_alone
+from kvcheck.run.protocol import Ended, Hello, Job, TargetInfo
 from kvcheck.schema import Execution
 from kvcheck.targets.engine import MissingEngineError, add_engine_roots
 from kvcheck.targets.identity import engine_files, kernels_sha256, path_of, uses_triton, version_of
@@ -224,33 +222,8 @@ def _become_child(state: _State, job: Job) -> None:
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    folder = Path(job.folder)
-    for stream, name in ((1, STDOUT), (2, STDERR)):
-        file = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        os.dup2(file, stream)
-        os.close(file)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0] if _few_files() else 4096)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    faulthandler.enable(file=2)
-    if job.case.layout == "exact":
-        # Each tensor gets a cudaMalloc of its own size. torch asks for this when it first allocates, which is here.
-        os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
-    import torch  # noqa: PLC0415 - loaded long ago; the name is what is needed
-
-    from kvcheck.run.case import run_case  # noqa: PLC0415
-
-    device = torch.device("cuda", 0) if state.cuda else torch.device("cpu")
-    run_case(job, state.loaded[job.target].target, device)
-    with contextlib.suppress(Exception):
-        sys.stdout.flush()
-        sys.stderr.flush()
-    os._exit(0)
-
-
-def _few_files() -> bool:
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] <= 4096
+    own_files(job)
+    run_alone(job, state.loaded[job.target].target, cuda=state.cuda, jobs=state.limit)
 
 
 def _reap(state: _State) -> None:

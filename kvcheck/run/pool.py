@@ -42,7 +42,8 @@ class Nursery:
         `arch` is the one asked for, empty for the machine's own.
         """
         self.arch = arch
-        self._spec, self._device = spec, options.device
+        self.spec, self.jobs = spec, options.jobs
+        self._device = options.device
         self._engines = os.pathsep.join(str(path.resolve()) for path in options.engine_paths)
         self._command = [sys.executable, "-m", "kvcheck.run.nursery", spec, options.device, str(options.jobs), arch]
         self._mark = secrets.token_hex(16)
@@ -73,7 +74,7 @@ class Nursery:
                 raise
             if not line.endswith(b"\n"):
                 self.stop()
-                raise KvcheckError(f"target {self._spec!r}: {_last_words(log, process.returncode)}")
+                raise KvcheckError(f"target {self.spec!r}: {_last_words(log, process.returncode)}")
         hello = msgspec.json.decode(line, type=Hello)
         if hello.error is not None:
             self.stop()

@@ -65,14 +65,16 @@ def test_the_specimen_is_found_natively(tmp_path: Path) -> None:
 
 
 def test_faults_of_the_gpu_cost_their_own_case(tmp_path: Path) -> None:
-    """An illegal access is a crash, an endless kernel a timeout; cases beside and after them pass."""
-    cases = write_matrix(tmp_path / "tokens.toml", tokens=[1, 2, 3, 4, 5, 6], heads=1, head_dim=8)
+    """An illegal access, a device assert and too little memory crash, an endless kernel times out; all others pass."""
+    cases = write_matrix(tmp_path / "tokens.toml", tokens=list(range(1, 13)), heads=1, head_dim=8)
     ran = matrix(
         tmp_path / "out", cases, "--target", KERNELS / "gpu_faults.py", "-j", 2, "--timeout", 10, device="cuda"
     )
     found = by_axis(ran.report, "tokens")
     assert {tokens: case.outcome for tokens, case in found.items()} == {
-        1: "pass", 2: "crash", 3: "timeout", 4: "pass", 5: "pass", 6: "pass",
+        **dict.fromkeys(range(1, 13), "pass"), 2: "crash", 3: "timeout", 4: "crash", 5: "crash",
     }  # fmt: skip
     assert "illegal memory access" in (found[2].process.error or "")
+    assert "assert" in (found[4].process.error or "")
+    assert "out of memory" in (found[5].process.error or "")
     assert ran.code == 1

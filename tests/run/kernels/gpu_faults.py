@@ -1,4 +1,4 @@
-"""kvcheck's store, but for two numbers of tokens at which a kernel of it never ends, or writes nowhere."""  # noqa: INP001 - as a user's folder: no package
+"""kvcheck's store, but for four numbers of tokens at which it goes wrong on the GPU."""  # noqa: INP001 - as a user's folder: no package
 
 from __future__ import annotations
 
@@ -24,11 +24,22 @@ def wild(where):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - a Tri
     tl.store(where + tl.program_id(0).to(tl.int64) + (1 << 44), 1)
 
 
+@triton.jit(debug=True)  # type: ignore[untyped-decorator, unused-ignore]
+def asserts(where):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - a Triton kernel's
+    """Assert what is not so."""
+    tl.device_assert(tl.load(where) == 1, "not so")
+
+
 @kvcheck.store_target("gpu-faults", contract=CONTRACT)
 def gpu_faults(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
-    """Go wrong on the GPU at two and at three tokens."""
+    """Go wrong on the GPU at two to five tokens."""
     if len(k) == 2:
         wild[(1,)](torch.zeros(1, dtype=torch.int32, device=k.device))
     if len(k) == 3:
         spin[(1,)](torch.zeros(1, dtype=torch.int32, device=k.device))
+    if len(k) == 4:
+        asserts[(1,)](torch.zeros(1, dtype=torch.int32, device=k.device))
+        torch.cuda.synchronize(k.device)
+    if len(k) == 5:
+        torch.empty(1 << 42, dtype=torch.uint8, device=k.device)
     launch(k, v, slots, cache)

@@ -1,0 +1,231 @@
+"""What a process of its own for every case costs, against the least that it could cost, all in one run.
+
+`python benchmarks/isolation.py [--cases 300] [-j 8] [--fresh 24] [--alone 6]`. On a GPU the floor is a process that
+does nothing but `cuInit` and retain the primary context, as many at a time; without one it is two bare processes at
+once, making the same launches in a loop. Fresh interpreters are measured on a sample, and scaled to all cases: said.
+`--growth` adds one case at 8 to 131072 tokens, and 100, 1 000 and 5 000 one-token cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from kvcheck.run.cold import run_fresh, start_fresh
+from kvcheck.run.options import Options
+from kvcheck.run.pool import SINGLE_THREAD, Nursery
+from kvcheck.run.protocol import EMISSION, Job
+from kvcheck.run.session import run_target
+from kvcheck.schema import Case
+
+SEED = Case(k_view="qkv", k_values="normal*5", v_values="normal*0.01")
+ONE = Case(tokens=1, heads=1)
+
+
+def several(case: Case, count: int) -> list[Case]:
+    """Cases of one shape, of other values each."""
+    return [replaced(case, seed=seed) for seed in range(count)]
+
+
+def replaced(case: Case, **axes: int) -> Case:
+    """The case with other values of some axes."""
+    return msgspec.structs.replace(case, **axes)
+
+
+def floor_of_contexts(count: int, jobs: int) -> float:
+    """Seconds for `count` processes that make a context and end, `jobs` at a time, forked from this small one."""
+    cuda = ctypes.CDLL("libcuda.so.1")
+    began = time.perf_counter()
+    running = failed = 0
+    for _ in range(count):
+        if running == jobs:
+            failed += bool(os.wait()[1])
+            running -= 1
+        if os.fork() == 0:
+            context = ctypes.c_void_p()
+            os._exit(bool(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)))
+        running += 1
+    for _ in range(running):
+        failed += bool(os.wait()[1])
+    if failed:
+        print(f"{failed} OF {count} BARE CONTEXTS FAILED")
+    return time.perf_counter() - began
+
+
+def floor_of_loops(case: Case, count: int) -> float:
+    """Seconds for the launches of `count` cases in two bare processes at once, half each; their start left out."""
+    command = [sys.executable, __file__, "--bare", f"{case.tokens},{case.heads}", str(count // 2)]
+    env = {**os.environ, **SINGLE_THREAD, "TRITON_INTERPRET": "1"}
+    both = [
+        subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        for _ in range(2)
+    ]
+    for one in both:
+        assert one.stdout is not None
+        one.stdout.readline()
+    began = time.perf_counter()
+    for one in both:
+        assert one.stdin is not None
+        one.stdin.close()
+    for one in both:
+        one.wait()
+    return time.perf_counter() - began
+
+
+def bare(shape: str, count: int) -> int:
+    """Make three launches a case in a loop, on memory that is placed once: nothing is filled, kept or judged."""
+    import torch  # noqa: PLC0415
+
+    from kvcheck.draw.image import case_inputs, images  # noqa: PLC0415
+    from kvcheck.kernels.store import store  # noqa: PLC0415
+    from kvcheck.lowering.interpreter_cast import install  # noqa: PLC0415
+    from kvcheck.memory.arena import Memory  # noqa: PLC0415
+    from kvcheck.memory.place import place  # noqa: PLC0415
+    from kvcheck.run.case import caller  # noqa: PLC0415
+
+    install("sm_90")
+    tokens, heads = map(int, shape.split(","))
+    case = replaced(SEED if tokens > 1 else ONE, tokens=tokens, heads=heads)
+    placement = place(case, store.contract, store.form, store.accepts, cuda=False)
+    memory = Memory(placement, torch.device("cpu"))
+    memory.upload(images(placement, case, store.contract, "A", "A"))
+    call = caller(store, case, memory, placement, case_inputs(placement, case, store.contract))
+    call()
+    print("ready", flush=True)
+    sys.stdin.read()
+    for _ in range(3 * count):
+        call()
+    return 0
+
+
+def isolated(nursery: Nursery, cases: Sequence[Case], jobs: int) -> float:
+    """Seconds for all cases in a process each, placed, launched three times, judged."""
+    began = time.perf_counter()
+    options = Options(device="auto", jobs=jobs)
+    results = run_target(nursery, nursery.hello.targets[0], cases, options, lambda _: None)
+    taken = time.perf_counter() - began
+    outcomes = Counter(result.outcome for result in results)
+    if outcomes != {"pass": len(cases)}:
+        print(f"NOT ALL PASSED: {dict(outcomes)}")
+    return taken
+
+
+def fresh(nursery: Nursery, cases: Sequence[Case], jobs: int) -> float:
+    """Seconds for all cases in a fresh interpreter each, `jobs` at a time. Not judged."""
+    name = nursery.hello.targets[0].name
+    with tempfile.TemporaryDirectory() as root:
+        todo = [Job(number, name, case, f"{root}/{number}", 60.0) for number, case in enumerate(cases)]
+        for job in todo:
+            Path(job.folder).mkdir()
+        began = time.perf_counter()
+        if jobs == 1:
+            for job in todo:
+                run_fresh(nursery, job)
+        running: list[subprocess.Popen[bytes]] = []
+        for job in todo if jobs > 1 else []:
+            while len(running) == jobs:
+                running = [one for one in running if one.poll() is None]
+                time.sleep(0.005)
+            running.append(start_fresh(nursery, job))
+        for one in running:
+            one.wait()
+        taken = time.perf_counter() - began
+        if not all((Path(job.folder) / EMISSION).exists() for job in todo):
+            print("NOT EVERY FRESH INTERPRETER LEFT AN EMISSION")
+    return taken
+
+
+def peak() -> float:
+    """This process's largest resident size so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def growth(nursery: Nursery, jobs: int, longest: int) -> None:
+    """Print seconds against tokens and against the number of cases, with this process's peak memory."""
+    for tokens in (8, 128, 2048, 16384, 131072):
+        if tokens <= longest:
+            print(f"{tokens:7} tokens      {isolated(nursery, [replaced(SEED, tokens=tokens)], jobs):9.2f} s")
+    for count in (100, 1000, 5000):
+        taken = isolated(nursery, several(ONE, count), jobs)
+        print(f"{count:7} cases       {taken:9.2f} s  {taken / count * 1000:7.1f} ms a case, peak {peak():.0f} MB")
+
+
+def _floor(case: Case, asked: argparse.Namespace, *, cuda: bool) -> float:
+    """Seconds a case at the floor."""
+    count = asked.floor or asked.cases
+    return (floor_of_contexts(count, asked.jobs) if cuda else floor_of_loops(case, count)) / count
+
+
+def compare(name: str, nursery: Nursery, case: Case, asked: argparse.Namespace) -> None:
+    """Print one shape's seconds a case, and their ratios to the floor and to fresh interpreters."""
+    cuda, count, jobs = nursery.hello.cuda, asked.cases, asked.jobs
+    cases = several(case, count)
+    isolated(nursery, cases[:2], jobs)  # compiles
+    floor = _floor(case, asked, cuda=cuda)
+    taken = isolated(nursery, cases, jobs)
+    again = _floor(case, asked, cuda=cuda)
+    print(f"{name}: {count} cases, {jobs} at a time")
+    kind = "bare contexts" if cuda else "bare loops"
+    said = f"ms a case, before and after, of {asked.floor or count}"
+    print(f"  floor, {kind:14} {floor * 1000:8.1f} and {again * 1000:.1f} {said}")
+    ratio = taken / count * 2 / (floor + again)
+    print(f"  kvcheck               {taken / count * 1000:8.1f} ms a case; {ratio:.2f} x the floor")
+    if asked.fresh:
+        side = fresh(nursery, cases[: asked.fresh], jobs) / asked.fresh
+        print(
+            f"  fresh, {jobs} at a time    {side * 1000:8.1f} ms a case, of {asked.fresh}; {side * count / taken:.1f} x"
+        )
+    if asked.alone:
+        alone = fresh(nursery, cases[: asked.alone], 1) / asked.alone
+        print(f"  fresh, one by one     {alone * 1000:8.1f} ms a case, of {asked.alone}; {alone * count / taken:.1f} x")
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=300)
+    parser.add_argument("-j", "--jobs", type=int, default=min(8, len(os.sched_getaffinity(0))))
+    parser.add_argument("--floor", type=int, default=0, help="processes of the floor, each time; 0: as many as cases")
+    parser.add_argument("--fresh", type=int, default=24)
+    parser.add_argument("--alone", type=int, default=6)
+    parser.add_argument("--seed-only", action="store_true", help="leave out the cases of one token and one head")
+    parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--longest", type=int, default=131072, help="tokens of the longest case of --growth")
+    parser.add_argument("--bare", nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.bare:
+        return bare(asked.bare[0], int(asked.bare[1]))
+    began = time.perf_counter()
+    with Nursery("store", replace(Options(), jobs=asked.jobs)) as nursery:
+        facts = nursery.hello.environment
+        print(f"{facts['gpu'] or 'no GPU'}, torch {facts['torch']}, triton {facts['triton']}", end="; ")
+        print(f"the nursery was ready after {time.perf_counter() - began:.1f} s")
+        if asked.growth:
+            growth(nursery, asked.jobs, asked.longest)
+            return 0
+        compare("seed's geometry", nursery, SEED, asked)
+        if not asked.seed_only:
+            compare("one token, one head", nursery, ONE, replace_fresh(asked))
+    print(f"peak of the parent {peak():.0f} MB")
+    return 0
+
+
+def replace_fresh(asked: argparse.Namespace) -> argparse.Namespace:
+    """What was asked, without the fresh interpreters: their cost has nothing to do with the shape."""
+    return argparse.Namespace(**{**vars(asked), "fresh": 0, "alone": 0})
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,43 @@
+"""One case in a fresh interpreter: nothing is inherited from another case, nor from a process that forks.
+
+Started as `python -m kvcheck.run.fresh SPEC cpu|cuda ARCH JOBS` with the job as JSON on standard input, in the
+environment that `Nursery.environment` gives. It leaves in the job's folder what a nursery's child does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import msgspec
+
+from kvcheck.run.child import own_files, run_alone
+from kvcheck.run.protocol import Job
+
+
+def main(spec: str, device: str, arch: str, jobs: str) -> int:
+    """Load the target and run the case. 2 where the target cannot be loaded; else `run_alone` ends the process."""
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    own_files(job)
+    if device == "cpu":
+        os.environ["TRITON_INTERPRET"] = "1"
+    from kvcheck.targets.engine import add_engine_roots  # noqa: PLC0415 - imports torch: the interpreter is chosen first
+    from kvcheck.targets.identity import uses_triton  # noqa: PLC0415
+    from kvcheck.targets.load import load  # noqa: PLC0415
+
+    add_engine_roots()
+    for one in load(spec):
+        if one.target.name == job.target:
+            if one.target.prepare is not None:
+                one.target.prepare()
+            if device == "cpu" and uses_triton(one.module):
+                from kvcheck.lowering.interpreter_cast import install  # noqa: PLC0415
+
+                install(arch)
+            run_alone(job, one.target, cuda=device != "cpu", jobs=int(jobs))
+    sys.stderr.write(f"target {spec!r} holds no {job.target!r} any more\n")
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
