@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from kvcheck.diagnose.encoding import DOUBLE_ROUNDING_BF16, DOUBLE_ROUNDING_FP16, ROUNDING_MODE
+from kvcheck.diagnose.family import by_name
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.sibling_pitch import SiblingPitch
+from kvcheck.diagnose.writes import WRITES
 
 #: In the order in which equals are named: new ones go to the end, reports point into the list of their own run.
-FAULTS: tuple[Fault, ...] = (SiblingPitch(), DOUBLE_ROUNDING_FP16, DOUBLE_ROUNDING_BF16, ROUNDING_MODE)
+FAULTS: tuple[Fault, ...] = by_name(
+    (
+        SiblingPitch(),
+        DOUBLE_ROUNDING_FP16,
+        DOUBLE_ROUNDING_BF16,
+        ROUNDING_MODE,
+        *WRITES,
+    )
+)

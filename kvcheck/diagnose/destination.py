@@ -1,0 +1,101 @@
+"""Places at which a kernel may have put a part's bytes instead of where they are due, held against what it left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kvcheck.addresses import Offsets
+from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.facts import Facts, Indices, Mask
+from kvcheck.diagnose.final import final
+from kvcheck.diagnose.match import PROOF
+from kvcheck.diagnose.part import Part, parts, wrong_positions
+from kvcheck.diagnose.side import condemned, placed_positions
+
+Evidence = dict[str, int | float | str | list[int]]
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where a kernel with a fault puts a part: byte offsets `at` `[n, units, width]`; `says` goes after its name."""
+
+    fault: str
+    at: Offsets
+    cost: int
+    says: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Held:
+    """How a destination fares: `moved` `[n, units]` stand there and not where they are due; `explained` positions.
+
+    `proof` counts wrong or stray bytes that it reproduces, of units whose bytes vary.
+    """
+
+    destination: Destination
+    moved: Mask
+    explained: Indices
+    proof: int
+
+
+def hold(part: Part, destination: Destination) -> Held | None:
+    """Hold a destination against what the launch left; None where no byte is condemned that it gives."""
+    suspect = (destination.at != part.due_at).any(axis=2) & part.bad
+    if not suspect.any():
+        return None
+    places = placed_positions(part.placed, destination.at)
+    stands = part.stands(destination.at) & suspect[:, :, None]
+    # Of units that overlap the last is left, and what lies outside memory is not seen: neither is held against it.
+    _, which, count = np.unique(places, return_inverse=True, return_counts=True)
+    hidden = (count[which.reshape(-1)] > 1).reshape(stands.shape)
+    hidden |= ~final(part.facts).gather(part.placed.allocation, destination.at).inside
+    moved = suspect & (stands | hidden).all(axis=2)
+    there = places[(stands & moved[:, :, None]).ravel()]
+    if not len(there):
+        return None
+    wrong = wrong_positions(part.facts)
+    left = placed_positions(part.placed, part.due_at[part.lost & moved[:, :, None]])
+    explained = np.intersect1d(wrong, np.concatenate([there, left]))
+    varied = places[(stands & (moved & part.varied)[:, :, None] & ~hidden).ravel()]
+    lost = placed_positions(part.placed, part.due_at[part.lost])
+    proof = int((np.isin(varied, wrong) & ~np.isin(varied, lost)).sum())
+    return Held(destination, moved, explained, proof)
+
+
+def best(part: Part, tried: list[Destination]) -> Held | None:
+    """The destination that explains most, the cheapest of equals, where chance is excluded; or None."""
+    held = [found for found in (hold(part, each) for each in tried) if found is not None and found.proof >= PROOF]
+    return max(held, key=lambda found: (len(found.explained), -found.destination.cost), default=None)
+
+
+def explanation(part: Part, held: Held) -> Explanation:
+    """A destination as what it explains of the emission."""
+    facts, rows = part.facts, part.side.rows
+    mine: Mask = np.isin(placed_positions(part.placed, part.due_at), held.explained).reshape(part.due_at.shape)
+    mine = np.asarray(mine & (part.lost | part.wrong))
+    compared = np.isin(rows.tokens, facts.tokens)
+    codes = mine[compared] if part.kind == "codes" else None
+    scales = None
+    if part.kind == "scales":
+        assert part.side.right_scales is not None
+        scales = np.asarray(mine.any(axis=2))[compared].reshape((-1, *part.side.right_scales.shape[1:]))
+    return Explanation(
+        fault=held.destination.fault,
+        tensor=rows.tensor,
+        codes=codes,
+        scales=scales,
+        others=lost_or_stray(facts, held.explained),
+        of_others=condemned(facts),
+        cost=held.destination.cost,
+        says=f"{part.called} are {held.destination.says}",
+        evidence={**held.destination.evidence, "rows_moved": int(held.moved.sum())},
+    )
+
+
+def lost_or_stray(facts: Facts, explained: Indices) -> int:
+    """How many of some positions are lost or stray."""
+    found = [final(facts).stray] + [placed_positions(each.placed, each.due_at[each.lost]) for each in parts(facts)]
+    return int(np.isin(explained, np.concatenate(found)).sum())

@@ -1,0 +1,283 @@
+"""Stored bytes that change from launch to launch: with what stood in the cache, with poison, with the sibling's values.
+
+Launches 1 and 3 differ in the cache's prefill alone, 1 and 2 in poison too, and a fourth repeats the first exactly
+where 1 and 3 differ. A crossed launch holds other values of one tensor.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from kvcheck.contract import Computed
+from kvcheck.diagnose import received
+from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.facts import TENSORS, Facts, Mask, Stored
+from kvcheck.diagnose.part import KINDS, Kind, Part, part
+from kvcheck.draw.image import prefill_rows
+from kvcheck.emission import PREFILLS, row_array, scale_values
+from kvcheck.formats.apply import contract_format
+from kvcheck.formats.arithmetic import element_scales, legal_scales, right_codes, right_scales
+from kvcheck.formats.decode import decode
+from kvcheck.schema import Launch, Prefill, Tensor
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Which bytes of a part change, and with what: `[stored tokens, units, width]`.
+
+    Slots that tokens share, and lost bytes, are left out.
+    """
+
+    chance: Mask
+    prefill: Mask
+    poison: Mask
+    sibling: Mask
+
+
+@lru_cache(maxsize=8)
+def moves(facts: Facts, tensor: Tensor, kind: Kind) -> Moves | None:
+    """What the bytes of a part follow; None where the part is not stored."""
+    held = part(facts, tensor, kind)
+    if held is None:
+        return None
+    launches = [launch for launch in facts.emission.launches if launch.redrawn is None]
+    bytes_of = [_bytes(facts, held, launch) for launch in launches]
+    comparable = np.isin(facts.stored_tokens, facts.tokens)[:, None, None] & ~held.lost
+    none = np.zeros(held.lost.shape, np.bool_)
+    first = bytes_of[0]
+    chance = comparable & (first != bytes_of[3]) if len(bytes_of) == 4 else none
+    steady = comparable & ~chance
+    prefill = steady & (first != bytes_of[2])
+    poison = steady & (first != bytes_of[1])
+    if prefill.any() or _kept_scales(facts, tensor, 1):
+        # Launch 2 has another prefill as well: what follows it there follows it here.
+        prefill, poison = prefill | poison, none
+    sibling = none
+    for launch in facts.emission.launches:
+        if launch.redrawn is not None and launch.redrawn != tensor:
+            sibling = steady & (first != _bytes(facts, held, launch)) & ~prefill & ~poison
+    return Moves(chance, prefill, poison, sibling)
+
+
+class Nondeterministic:
+    """`nondeterministic`: equal launches leave unequal bytes, in slots that one token has for its own."""
+
+    slug = "nondeterministic"
+
+    def observable(self, facts: Facts) -> bool:
+        """Whether rounding by chance would show: enough scaled values lie between two codes."""
+        return any(_between(facts, tensor) >= ENOUGH for tensor in TENSORS)
+
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """The wrong codes of rows that change between launches 1 and 4."""
+        return _explained(facts, self.slug, "chance", "change between launches that are equal in all they are given")
+
+
+class UninitialisedRead:
+    """`uninitialised-read`: what stood in the cache before the launch decides what is stored."""
+
+    slug = "uninitialised-read"
+
+    def observable(self, facts: Facts) -> bool:
+        """Whether a scale that never falls below the one in the cache would be another than the right one."""
+        return any(_stale_scale_shows(facts, tensor) for tensor in TENSORS)
+
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """The rows that change with the prefill alone, and how many scales are the very ones that stood there."""
+        words = "follow what stood in the cache before the launch"
+        return _explained(facts, self.slug, "prefill", words, kept=True)
+
+
+class ForeignRead:
+    """`foreign-read`: memory that is nobody's, or the sibling's, decides what is stored."""
+
+    slug = "foreign-read"
+
+    def observable(self, facts: Facts) -> bool:
+        """Whether an amax over one element behind the last head would be another."""
+        return any(_wide_rows(facts, tensor, None).any() for tensor in TENSORS)
+
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """Rows whose scale is that of one element more; else those that change with poison, or with the sibling."""
+        wide = [_wide(facts, tensor) for tensor in TENSORS]
+        made = [each for each in wide if each is not None]
+        told = {each.tensor for each in made}
+        followed = _explained(facts, self.slug, "poison", "follow what lies in the gaps and guards around K and V")
+        crossed = _explained(facts, self.slug, "sibling", "follow the values of the sibling")
+        return made + [each for each in (*followed, *crossed) if each.tensor not in told]
+
+
+#: Values between two codes, of which hardly a launch rounds all alike.
+ENOUGH = 16
+
+
+def stale_scales(facts: Facts, tensor: Tensor) -> Mask:
+    """Scales that look never stored, beside codes that follow them: `[stored tokens, units]`.
+
+    They were read from where they stand, and stored again or left.
+    """
+    held, codes = part(facts, tensor, "scales"), moves(facts, tensor, "codes")
+    assert held is not None
+    assert codes is not None
+    rows = np.asarray(codes.prefill.any(axis=2)) | _made_with_stale(facts, tensor)
+    blocks, rest = divmod(held.lost.shape[1], rows.shape[1])
+    units = np.repeat(rows, blocks, axis=1) if not rest else np.repeat(rows.any(axis=1)[:, None], held.lost.shape[1], 1)
+    return np.asarray(held.lost.any(axis=2) & units)
+
+
+def _made_with_stale(facts: Facts, tensor: Tensor) -> Mask:
+    """Wrong rows whose codes are those of a scale that stood there before, and still does: `[stored tokens, heads]`."""
+    held, codes = part(facts, tensor, "scales"), part(facts, tensor, "codes")
+    assert codes is not None
+    none = np.zeros(codes.lost.shape[:2], np.bool_)
+    if held is None or held.side.found.scale is None or not held.lost.any():
+        return none
+    x, scale = held.side.rows.x, held.side.found.scale
+    with np.errstate(all="ignore"):
+        elements = element_scales(facts.contract, scale, x.shape)
+        made = right_codes(facts.contract, x, elements) == held.side.found.codes
+    lost = np.asarray(held.lost.any(axis=2))
+    kept = np.broadcast_to(lost.all(axis=1)[:, None], none.shape) if lost.shape != none.shape else lost
+    return np.asarray(made.all(axis=2) & codes.wrong.any(axis=2) & kept)
+
+
+def _bytes(facts: Facts, held: Part, launch: Launch) -> npt.NDArray[np.uint8]:
+    return row_array(launch, held.placed, len(facts.slots)).reshape(held.due_at.shape)
+
+
+def _explained(facts: Facts, slug: str, what: str, words: str, *, kept: bool = False) -> list[Explanation]:
+    """One explanation for each tensor with bytes that change with `what`, a field of `Moves`."""
+    found = []
+    for tensor in TENSORS:
+        masks: dict[str, Mask | None] = {"codes": None, "scales": None}
+        count, rows = 0, np.zeros(len(facts.stored_tokens), np.bool_)
+        compared = np.isin(facts.stored_tokens, facts.tokens)
+        right = 0
+        for kind in KINDS:
+            held, moved = part(facts, tensor, kind), moves(facts, tensor, kind)
+            if held is None or moved is None:
+                continue
+            changing: Mask = getattr(moved, what)
+            count += int(changing.sum())
+            right += int((changing & ~held.wrong & ~held.lost).sum())
+            rows = np.asarray(rows | changing.any(axis=(1, 2)))
+            # A code of a unit that changes is as foreign as its neighbours, whether it happens to change or not.
+            wrong = held.wrong & np.asarray(changing.any(axis=2))[:, :, None]
+            if kept and kind == "codes":
+                wrong = wrong | (held.wrong & _made_with_stale(facts, tensor)[:, :, None])
+            if what == "chance":
+                wrong = held.wrong & rows[:, None, None]
+            masks[kind] = wrong[compared] if kind == "codes" else _scales(held, wrong)[compared]
+        if kept and facts.emission.placement.find(f"{tensor}_scales") is not None:
+            right += 4 * int(stale_scales(facts, tensor).sum())
+        if count:
+            says = f"{count} bytes of {tensor.upper()}'s rows {words}, in {int(rows.sum())} of {len(rows)} tokens"
+            stale = _kept_scales(facts, tensor, 0) if kept else 0
+            if stale:
+                says += f"; {stale} scales are the ones that stood there"
+            tokens = facts.stored_tokens[rows].tolist()
+            evidence: dict[str, int | float | str | list[int]] = {"bytes": count, "tokens": tokens}
+            found.append(Explanation(slug, tensor, masks["codes"], masks["scales"], right, right, 6, says, evidence))
+    return found
+
+
+def _scales(held: Part, wrong: Mask) -> Mask:
+    """A mask of scale bytes `[n, units, item]` as one of scales `[n, *groups]`."""
+    assert held.side.right_scales is not None
+    return np.asarray(wrong.any(axis=2)).reshape(held.side.right_scales.shape)
+
+
+def _prefilled(held: Part, letter: Prefill) -> npt.NDArray[np.float32]:
+    """The scales that the prefill is, where a part's are due: `[n, units]`."""
+    facts = held.facts
+    raw = prefill_rows(facts.emission.placement, facts.emission.case, held.placed.name, held.due_at, letter)
+    return scale_values(np.ascontiguousarray(raw), held.placed)
+
+
+def _kept_scales(facts: Facts, tensor: Tensor, launch: int) -> int:
+    """How many scales that differ from launch 1 are, in another of the first three, what stood there before.
+
+    Of launch 1 itself (0): how many of its wrong scales are.
+    """
+    held = part(facts, tensor, "scales")
+    if held is None or held.due_at.shape[2] == 1:
+        return 0
+    here, there = (_bytes(facts, held, facts.emission.launches[each]) for each in (0, launch))
+    changing = held.wrong.any(axis=2) if launch == 0 else (here != there).any(axis=2)
+    values = scale_values(np.ascontiguousarray(there), held.placed)
+    return int((changing & ~held.lost.any(axis=2) & (values == _prefilled(held, PREFILLS[launch]))).sum())
+
+
+def _stale_scale_shows(facts: Facts, tensor: Tensor) -> bool:
+    held, rule = part(facts, tensor, "scales"), facts.contract.scale
+    if held is None or not isinstance(rule, Computed) or rule.dtype == "ue8m0" or not len(facts.tokens):
+        return False
+    assert held.side.rows.due.scale is not None
+    due = held.side.rows.due.scale.reshape(held.due_at.shape[:2])
+    alone = np.isin(facts.stored_tokens, facts.tokens)[:, None]
+    with np.errstate(invalid="ignore"):
+        return any(bool(((_prefilled(held, letter) > due) & alone).any()) for letter in PREFILLS)
+
+
+def _between(facts: Facts, tensor: Tensor) -> int:
+    """How many scaled values lie between two codes: those that the codes do not give back."""
+    x = facts.values(tensor)
+    stored = facts.stored(tensor, x)
+    scaled, _ = facts.scaled(tensor, stored)
+    values = decode(stored.codes, contract_format(facts.contract))
+    with np.errstate(invalid="ignore"):
+        inside = np.abs(scaled) < np.nanmax(np.abs(values), initial=0)
+    return int((inside & np.isfinite(scaled) & (values != scaled)).sum())
+
+
+def _wide_rows(facts: Facts, tensor: Tensor, emitted: Stored | None) -> Mask:
+    """Rows whose scale, over one element more than the last head has, is not a right one: `[n]`.
+
+    With `emitted` only those whose emitted scale is such a one.
+    """
+    rule = facts.contract.scale
+    none = np.zeros(len(facts.tokens), np.bool_)
+    if not isinstance(rule, Computed) or rule.granularity != "token_head" or not len(facts.tokens):
+        return none
+    own = received.source(facts.emission, tensor)
+    if own is None or facts.emission.placement.find(f"{tensor}_scales") is None:
+        return none
+    wide = msgspec.structs.replace(own, dims=(*own.dims[:2], own.dims[2] + 1))
+    x = facts.read(wide)[:, -1:]
+    right = right_scales(rule, facts.values(tensor)[:, -1:])
+    if emitted is not None:
+        assert emitted.scale is not None
+        last = emitted.scale[:, -1:]
+        return np.asarray((legal_scales(rule, last, x) & ~legal_scales(rule, last, facts.values(tensor)[:, -1:]))[:, 0])
+    with np.errstate(invalid="ignore"):
+        return np.asarray((right_scales(rule, x) != right)[:, 0])
+
+
+def _wide(facts: Facts, tensor: Tensor) -> Explanation | None:
+    """The rows of the last head whose amax has one element too many, where their number excludes chance."""
+    held = part(facts, tensor, "scales")
+    if held is None or held.side.right_scales is None:
+        return None
+    emitted = facts.emitted(tensor)
+    rows = _wide_rows(facts, tensor, emitted)
+    # A kernel that reads so does it in every row: one that should show it and does not is proof of another fault.
+    if not rows.any() or (rows != _wide_rows(facts, tensor, None)).any():
+        return None
+    codes = part(facts, tensor, "codes")
+    assert codes is not None
+    compared = np.isin(facts.stored_tokens, facts.tokens)
+    hit = np.zeros(emitted.codes.shape[:2], np.bool_)
+    hit[:, -1] = rows
+    wrong = codes.wrong[compared] & hit[:, :, None]
+    scales = ~held.side.right_scales[compared] & hit
+    says = (
+        f"{tensor.upper()}'s scale of the last head is that of one element more, the one behind its row, "
+        f"in {int(rows.sum())} of {len(rows)} tokens"
+    )
+    evidence: dict[str, int | float | str | list[int]] = {"elements_beyond": 1, "tokens": facts.tokens[rows].tolist()}
+    return Explanation(ForeignRead.slug, tensor, wrong, scales, 0, 0, 2, says, evidence)

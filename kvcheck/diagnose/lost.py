@@ -1,0 +1,151 @@
+"""Bytes that were due and never stored, nor stand anywhere else: whole tokens, or the tail of every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.facts import TENSORS, Facts, Mask
+from kvcheck.diagnose.follows import stale_scales
+from kvcheck.diagnose.misplaced import moved_positions
+from kvcheck.diagnose.part import Part, part
+from kvcheck.diagnose.side import condemned, placed_positions
+from kvcheck.schema import Tensor
+
+#: Tokens that a sentence names.
+NAMED = 4
+#: A vector of codes: what a kernel without a mask for the rest leaves out is what lies behind the last one.
+VECTOR = 8
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What of one tensor is lost, of all stored tokens: `codes` `[n, heads, dim]` and `scales` `[n, units]`."""
+
+    tensor: Tensor
+    codes: Mask
+    scales: Mask | None
+    bytes: int
+
+    @property
+    def tail(self) -> str:
+        """What of every row is lost, where that is the end of each head or the last heads; empty where it is not."""
+        whole, found = np.asarray(self.codes.all(axis=0)), np.asarray(self.codes.any(axis=0))
+        if not len(self.codes) or (whole != found).any() or not found.any() or whole.all():
+            return ""
+        dims, heads = np.asarray(whole.all(axis=0)), np.asarray(whole.all(axis=1))
+        for kept, name in ((dims, "element"), (heads, "head")):
+            first = int(np.argmax(kept))
+            last = len(kept) - 1
+            same = whole == (kept[None, :] if name == "element" else kept[:, None])
+            if kept.any() and kept[first:].all() and same.all():
+                which = f"{name} {last}" if first == last else f"{name}s {first} to {last}"
+                return f"{which} of each {'head' if name == 'element' else 'token'}"
+        return ""
+
+
+@lru_cache(maxsize=4)
+def lost(facts: Facts, tensor: Tensor) -> Lost | None:
+    """What of K or V was never stored and does not stand elsewhere either."""
+    codes, scales = part(facts, tensor, "codes"), part(facts, tensor, "scales")
+    assert codes is not None
+    here = _unmoved(facts, codes)
+    there = None if scales is None else _unmoved(facts, scales) & ~stale_scales(facts, tensor)[:, :, None]
+    count = int(here.sum()) + (0 if there is None else int(there.sum()))
+    if not count:
+        return None
+    return Lost(tensor, here, None if there is None else np.asarray(there.any(axis=2)), count)
+
+
+def _unmoved(facts: Facts, held: Part) -> Mask:
+    at = placed_positions(held.placed, held.due_at).reshape(held.due_at.shape)
+    gone: Mask = held.lost & ~np.isin(at, moved_positions(facts))
+    return gone
+
+
+class TokenLost:
+    """`token-lost`: rows, or parts of them, are not stored at all."""
+
+    slug = "token-lost"
+
+    def observable(self, facts: Facts) -> bool:
+        """Whether a kernel that takes tokens two at a time, and so leaves out an odd last one, would lose a row."""
+        count = facts.emission.case.tokens
+        return count % 2 == 1 and count - 1 in facts.tokens
+
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """One for each tensor that lost more than the tail of its rows."""
+        found = [lost(facts, tensor) for tensor in TENSORS]
+        return [_says(facts, self.slug, each, _tokens(facts, each)) for each in found if each and not each.tail]
+
+
+class LostTail:
+    """`tail-mask`, as a store shows it: the end of every row is not stored."""
+
+    slug = "tail-mask"
+
+    def observable(self, facts: Facts) -> bool:
+        """Whether a kernel that stores whole vectors of eight codes alone would lose some."""
+        dims = [facts.emission.placement.get(f"{tensor}_codes").dims[3] for tensor in TENSORS]
+        return len(facts.tokens) > 0 and any(dim % VECTOR for dim in dims)
+
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """One for each tensor that lost the tail of all its rows."""
+        found = [lost(facts, tensor) for tensor in TENSORS]
+        return [
+            _says(facts, self.slug, each, f"codes of {each.tail} are never stored")
+            for each in found
+            if each and each.tail
+        ]
+
+
+def _tokens(facts: Facts, found: Lost) -> str:
+    """Which rows are lost, in words."""
+    count, all_tokens = facts.emission.case.tokens, facts.stored_tokens
+    rows = np.asarray(found.codes.any(axis=(1, 2)))
+    whole = np.asarray(found.codes.all(axis=(1, 2)))
+    what = "rows"
+    if found.scales is not None:
+        scales = np.asarray(found.scales.any(axis=1))
+        what = "scales" if not rows.any() else ("codes" if not scales.any() else "rows")
+        rows, whole = rows | scales, whole | (scales if not rows.any() else np.zeros_like(scales))
+    tokens = all_tokens[rows]
+    if len(tokens) == len(all_tokens):
+        which = f"all {len(tokens)} tokens"
+    elif len(tokens) > 1 and (tokens == all_tokens[-len(tokens) :]).all():
+        which = f"the last {len(tokens)} of {len(all_tokens)} tokens, from {tokens[0]} on"
+    elif tokens[-1] == all_tokens[-1] and len(tokens) == 1:
+        which = f"the last token, {tokens[0]} of {count},"
+    else:
+        named = ", ".join(str(token) for token in tokens[:NAMED].tolist())
+        more = f" and {len(tokens) - NAMED} others" if len(tokens) > NAMED else ""
+        which = f"token{'s' if len(tokens) > 1 else ''} {named}{more}"
+    copies = [copy for copy in facts.emission.copies if copy.tensor.startswith(found.tensor) and "_" in copy.tensor]
+    why = f" (the target works on a copy of {copies[0].tensor})" if copies else ""
+    partly = "" if whole[rows].all() or what == "scales" else f", {found.bytes} bytes of them,"
+    return f"{what} of {which}{partly} are never stored{why}"
+
+
+def _says(facts: Facts, slug: str, found: Lost, says: str) -> Explanation:
+    compared = np.isin(facts.stored_tokens, facts.tokens)
+    codes, scales = found.codes[compared], found.scales
+    shape = part(facts, found.tensor, "scales")
+    if scales is not None and shape is not None and shape.side.right_scales is not None:
+        scales = scales[compared].reshape((-1, *shape.side.right_scales.shape[1:]))
+    rows = np.asarray(found.codes.any(axis=(1, 2)))
+    if found.scales is not None:
+        rows = rows | found.scales.any(axis=1)
+    return Explanation(
+        fault=slug,
+        tensor=found.tensor,
+        codes=codes,
+        scales=scales,
+        others=found.bytes,
+        of_others=condemned(facts),
+        cost=4,
+        says=f"{found.tensor.upper()}'s {says}",
+        evidence={"tokens": facts.stored_tokens[rows].tolist(), "bytes": found.bytes},
+    )

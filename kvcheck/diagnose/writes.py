@@ -1,0 +1,29 @@
+"""The faults of writes, of memory that is nobody's to read, and of runs, in the order in which equals are named.
+
+`graph-stale`, `layer-remap` and `order-dependent` are not among them: no case replays a graph or holds layers yet, and
+an order of cases is `run`'s to know. They are never named, and never said to be observable.
+"""
+
+from __future__ import annotations
+
+from kvcheck.diagnose.follows import ForeignRead, Nondeterministic, UninitialisedRead
+from kvcheck.diagnose.lost import LostTail, TokenLost
+from kvcheck.diagnose.misplaced import MISPLACED, WRAPPED_WRITE
+from kvcheck.diagnose.mutated import InputMutated
+from kvcheck.diagnose.stray import StrayWrite
+from kvcheck.diagnose.torn import TornSlot
+from kvcheck.diagnose.unwanted import NegativeSlot
+
+WRITES = (
+    *MISPLACED,
+    WRAPPED_WRITE,
+    NegativeSlot(),
+    TornSlot(),
+    InputMutated(),
+    Nondeterministic(),
+    UninitialisedRead(),
+    ForeignRead(),
+    LostTail(),
+    TokenLost(),
+    StrayWrite(),
+)

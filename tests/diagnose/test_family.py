@@ -1,0 +1,48 @@
+"""Faults of one name are one: in the list of a report each name stands once."""
+
+from __future__ import annotations
+
+from judge.emulate import emulate
+
+from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.facts import Facts
+from kvcheck.diagnose.family import by_name
+from kvcheck.diagnose.faults import FAULTS
+from kvcheck.judge import judge
+from kvcheck.schema import Case
+
+
+class Fixed:
+    """A fault that says one thing of everything."""
+
+    def __init__(self, slug: str, says: str, *, seen: bool) -> None:
+        """`seen` is whether it is observable."""
+        self.slug = slug
+        self._says = says
+        self._seen = seen
+
+    def observable(self, facts: Facts) -> bool:
+        """As told."""
+        del facts
+        return self._seen
+
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """As told."""
+        del facts
+        return [Explanation(self.slug, "k", None, None, 1, 1, 1, self._says)]
+
+
+def test_a_name_stands_once_where_it_first_stood() -> None:
+    """Two of three share a name: what they say is said in order, and one that is observable is enough."""
+    emission = emulate(case=Case(heads=1, head_dim=16, tokens=1))
+    facts = Facts(emission, emission.contract, judge(emission))  # type: ignore[arg-type]
+    found = by_name([Fixed("a", "1", seen=False), Fixed("b", "2", seen=False), Fixed("a", "3", seen=True)])
+    assert [fault.slug for fault in found] == ["a", "b"]
+    assert [fault.observable(facts) for fault in found] == [True, False]
+    assert [made.says for made in found[0].explanations(facts)] == ["1", "3"]
+
+
+def test_no_fault_is_listed_twice() -> None:
+    """Indices into the list say which fault is meant."""
+    slugs = [fault.slug for fault in FAULTS]
+    assert len(slugs) == len(set(slugs))
