@@ -46,23 +46,41 @@ def hold(part: Part, destination: Destination) -> Held | None:
     suspect = (destination.at != part.due_at).any(axis=2) & part.bad
     if not suspect.any():
         return None
-    places = placed_positions(part.placed, destination.at)
+    places = placed_positions(part.placed, destination.at).reshape(destination.at.shape)
     stands = part.stands(destination.at) & suspect[:, :, None]
     # Of units that overlap the last is left, and what lies outside memory is not seen: neither is held against it.
-    _, which, count = np.unique(places, return_inverse=True, return_counts=True)
-    hidden = (count[which.reshape(-1)] > 1).reshape(stands.shape)
+    hidden = _overlapped(part, places)
     hidden |= ~final(part.facts).gather(part.placed.allocation, destination.at).inside
-    moved = suspect & (stands | hidden).all(axis=2)
-    there = places[(stands & moved[:, :, None]).ravel()]
+    found = suspect & (stands | hidden).all(axis=2)
+    there = places[stands & found[:, :, None]]
     if not len(there):
         return None
+    moved = _with_sharers(part, found) & suspect
     wrong = wrong_positions(part.facts)
     left = placed_positions(part.placed, part.due_at[part.lost & moved[:, :, None]])
     explained = np.intersect1d(wrong, np.concatenate([there, left]))
-    varied = places[(stands & (moved & part.varied)[:, :, None] & ~hidden).ravel()]
+    varied = np.unique(places[stands & (found & part.varied)[:, :, None] & ~hidden])
     lost = placed_positions(part.placed, part.due_at[part.lost])
     proof = int((np.isin(varied, wrong) & ~np.isin(varied, lost)).sum())
+    if part.kind == "scales":
+        # A byte of a scale where nobody's bytes should change is there by chance far less often than a code is.
+        proof += int(np.isin(varied, final(part.facts).stray).sum())
     return Held(destination, moved, explained, proof)
+
+
+def _overlapped(part: Part, places: Indices) -> Mask:
+    """Which bytes of the places are also those of another slot's units, or of another unit of theirs."""
+    _, first = np.unique(part.side.rows.slots, return_index=True)
+    taken, count = np.unique(places[first], return_counts=True)
+    return np.asarray(np.isin(places, taken[count > 1]))
+
+
+def _with_sharers(part: Part, found: Mask) -> Mask:
+    """The units, and those of tokens that share their slots: one of them is all that can stand."""
+    _, which = np.unique(part.side.rows.slots, return_inverse=True)
+    slots = np.zeros((int(which.max(initial=-1)) + 1, found.shape[1]), np.bool_)
+    np.logical_or.at(slots, which.reshape(-1), found)
+    return np.asarray(slots[which.reshape(-1)])
 
 
 def best(part: Part, tried: list[Destination]) -> Held | None:

@@ -17,7 +17,7 @@ from kvcheck.contract import Computed
 from kvcheck.diagnose import received
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask, Stored
-from kvcheck.diagnose.part import KINDS, Kind, Part, part
+from kvcheck.diagnose.part import KINDS, Kind, Part, part, parts
 from kvcheck.draw.image import prefill_rows
 from kvcheck.emission import PREFILLS, row_array, scale_values
 from kvcheck.formats.apply import contract_format
@@ -51,7 +51,8 @@ def moves(facts: Facts, tensor: Tensor, kind: Kind) -> Moves | None:
     none = np.zeros(held.lost.shape, np.bool_)
     first = bytes_of[0]
     chance = comparable & (first != bytes_of[3]) if len(bytes_of) == 4 else none
-    steady = comparable & ~chance
+    # What changes by chance anywhere may change so everywhere: then nothing else can be told.
+    steady = comparable if len(bytes_of) < 4 or _repeats(facts) else none
     prefill = steady & (first != bytes_of[2])
     poison = steady & (first != bytes_of[1])
     if prefill.any() or _kept_scales(facts, tensor, 1):
@@ -116,6 +117,16 @@ class ForeignRead:
 ENOUGH = 16
 
 
+@lru_cache(maxsize=2)
+def _repeats(facts: Facts) -> bool:
+    """Whether launch 4 left what launch 1 did, in slots that one token has for its own."""
+    alone = np.isin(facts.stored_tokens, facts.tokens)
+    launches = [launch for launch in facts.emission.launches if launch.redrawn is None]
+    return not any(
+        (_bytes(facts, held, launches[0]) != _bytes(facts, held, launches[3]))[alone].any() for held in parts(facts)
+    )
+
+
 def stale_scales(facts: Facts, tensor: Tensor) -> Mask:
     """Scales that look never stored, beside codes that follow them: `[stored tokens, units]`.
 
@@ -126,7 +137,8 @@ def stale_scales(facts: Facts, tensor: Tensor) -> Mask:
     assert codes is not None
     rows = np.asarray(codes.prefill.any(axis=2)) | _made_with_stale(facts, tensor)
     blocks, rest = divmod(held.lost.shape[1], rows.shape[1])
-    units = np.repeat(rows, blocks, axis=1) if not rest else np.repeat(rows.any(axis=1)[:, None], held.lost.shape[1], 1)
+    tokens = np.asarray(rows.any(axis=1))
+    units = np.broadcast_to(tokens[:, None], held.lost.shape[:2]) if rest else np.repeat(rows, blocks, axis=1)
     return np.asarray(held.lost.any(axis=2) & units)
 
 
@@ -142,7 +154,7 @@ def _made_with_stale(facts: Facts, tensor: Tensor) -> Mask:
         elements = element_scales(facts.contract, scale, x.shape)
         made = right_codes(facts.contract, x, elements) == held.side.found.codes
     lost = np.asarray(held.lost.any(axis=2))
-    kept = np.broadcast_to(lost.all(axis=1)[:, None], none.shape) if lost.shape != none.shape else lost
+    kept = np.broadcast_to(np.asarray(lost.all(axis=1))[:, None], none.shape) if lost.shape != none.shape else lost
     return np.asarray(made.all(axis=2) & codes.wrong.any(axis=2) & kept)
 
 
@@ -171,7 +183,7 @@ def _explained(facts: Facts, slug: str, what: str, words: str, *, kept: bool = F
             if kept and kind == "codes":
                 wrong = wrong | (held.wrong & _made_with_stale(facts, tensor)[:, :, None])
             if what == "chance":
-                wrong = held.wrong & rows[:, None, None]
+                wrong = held.wrong & np.asarray(rows)[:, None, None]
             masks[kind] = wrong[compared] if kind == "codes" else _scales(held, wrong)[compared]
         if kept and facts.emission.placement.find(f"{tensor}_scales") is not None:
             right += 4 * int(stale_scales(facts, tensor).sum())
