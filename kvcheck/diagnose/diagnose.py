@@ -25,7 +25,7 @@ def observable(emission: Emission, verdict: Verdict) -> tuple[str, ...]:
     if not verdict.codes.compared or isinstance(emission.contract, LoadContract):
         return ()
     facts = Facts(emission, emission.contract, verdict)
-    return tuple(fault.slug for fault in FAULTS if fault.observable(facts))
+    return tuple(dict.fromkeys(fault.slug for fault in FAULTS if fault.observable(facts)))
 
 
 def _condemned(verdict: Verdict) -> bool:

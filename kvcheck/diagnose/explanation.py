@@ -10,7 +10,7 @@ import numpy.typing as npt
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no one equality
 class Explanation:
     """A fault that gives some of the emitted wrong bytes exactly.
 

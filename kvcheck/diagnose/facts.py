@@ -103,6 +103,11 @@ class Facts:
             self._right[tensor] = self.agreement(tensor, self.values(tensor), self.emitted(tensor))
         return self._right[tensor]
 
+    def all_right(self, tensor: Tensor) -> bool:
+        """Whether none of a tensor's codes and scales of launch 1 is wrong."""
+        found = self.right(tensor)
+        return bool(found.codes.all()) and (found.scales is None or bool(found.scales.all()))
+
     def read(self, tensor: Placed, tokens: Indices | None = None) -> Floats:
         """The rows of `tokens` that a kernel gets which takes `tensor` for its source: fp32 `[n, heads, dim]`."""
         return self.memory.read(tensor)[self.tokens if tokens is None else tokens]

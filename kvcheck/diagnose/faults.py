@@ -5,6 +5,7 @@ from __future__ import annotations
 from kvcheck.diagnose.encoding import DOUBLE_ROUNDING_BF16, DOUBLE_ROUNDING_FP16, ROUNDING_MODE
 from kvcheck.diagnose.family import by_name
 from kvcheck.diagnose.fault import Fault
+from kvcheck.diagnose.reads import READS
 from kvcheck.diagnose.sibling_pitch import SiblingPitch
 from kvcheck.diagnose.writes import WRITES
 
@@ -15,6 +16,7 @@ FAULTS: tuple[Fault, ...] = by_name(
         DOUBLE_ROUNDING_FP16,
         DOUBLE_ROUNDING_BF16,
         ROUNDING_MODE,
+        *READS,
         *WRITES,
     )
 )

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kvcheck.addresses import Offsets, byte_offsets, element_offsets
 from kvcheck.draw import dtypes
 from kvcheck.draw.image import images
-from kvcheck.schema import ITEMSIZE, Emission, Placed, Poison, Prefill
+from kvcheck.schema import ITEMSIZE, Dtype, Emission, Placed, Poison, Prefill
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
@@ -55,9 +55,11 @@ class SourceMemory:
 
     def read(self, tensor: Placed) -> Floats:
         """The values of a tensor wherever it lies, inside its allocation or not: fp32, shaped like it."""
-        assert tensor.dtype in ("bf16", "fp16", "fp32")
-        item = ITEMSIZE[tensor.dtype]
-        places = element_offsets(tensor) + np.int64(self._addresses[tensor.allocation])
-        raw = self.bytes_at(byte_offsets(places, item))
-        bits = raw.view(np.uint32 if item == 4 else np.uint16)[..., 0]
-        return dtypes.to_float32(bits, tensor.dtype)
+        return self.values_at(element_offsets(tensor) + np.int64(self._addresses[tensor.allocation]), tensor.dtype)
+
+    def values_at(self, addresses: Offsets, dtype: Dtype) -> Floats:
+        """The elements of `dtype`, a source's, that begin at byte `addresses`: fp32, in their shape."""
+        assert dtype in ("bf16", "fp16", "fp32")
+        item = ITEMSIZE[dtype]
+        bits = self.bytes_at(byte_offsets(addresses, item)).view(np.uint32 if item == 4 else np.uint16)[..., 0]
+        return dtypes.to_float32(bits, dtype)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kvcheck.contract import Computed
 from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
 from kvcheck.schema import Placed, Tensor
 
@@ -36,13 +37,29 @@ class Match:
 
 
 def differs(facts: Facts, tensor: Tensor, used: Placed) -> bool:
-    """Whether a kernel that takes `used` for its source leaves a byte that a right one may not.
+    """Whether a kernel that takes `used` for its source leaves a byte that a right one may not."""
+    return differs_in(facts, tensor, facts.read(used, facts.stored_tokens))
+
+
+def differs_in(facts: Facts, tensor: Tensor, x: Floats) -> bool:
+    """Whether a kernel that gets rows `x` `[stored tokens, heads, dim]` leaves a byte that a right one may not.
 
     In a slot that tokens share, a row is right if it is that of any of them.
     """
     tokens = facts.stored_tokens
-    stored = facts.stored(tensor, facts.read(used, tokens))
-    right = _right_rows(facts, tensor, facts.values(tensor, tokens), stored)
+    due = facts.values(tensor, tokens)
+    moved = np.flatnonzero((x.view(np.uint32) != due.view(np.uint32)).any(axis=(1, 2)))
+    if not len(moved):
+        return False
+    # One row that differs is enough, and quickly found: as a rule the first that is moved. A scale of many tokens
+    # cannot be made from one.
+    rule = facts.contract.scale
+    single = not isinstance(rule, Computed) or rule.granularity not in {"head", "tensor"}
+    alone = [row for row in moved[:1] if single and (facts.slots == facts.slots[row]).sum() == 1]
+    if alone and not _right_rows(facts, tensor, due[alone], facts.stored(tensor, x[alone])).all():
+        return True
+    stored = facts.stored(tensor, x)
+    right = _right_rows(facts, tensor, due, stored)
     one, other = np.nonzero(facts.slots[:, None] == facts.slots[None, :])
     one, other = one[one != other], other[one != other]
     if len(one):

@@ -27,7 +27,7 @@ from kvcheck.schema import (
 )
 
 #: The faults that a case's `observable` points into.
-SLUGS = tuple(fault.slug for fault in FAULTS)
+SLUGS = tuple(dict.fromkeys(fault.slug for fault in FAULTS))
 
 #: The faults that may lead a kernel out of a tensor.
 LEAVING = frozenset(

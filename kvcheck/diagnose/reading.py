@@ -1,0 +1,136 @@
+"""A reading: the addresses that a faulty kernel takes K's or V's elements from, and how it stands up to the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from kvcheck.addresses import Offsets, element_offsets
+from kvcheck.diagnose import received
+from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.facts import Facts, Floats
+from kvcheck.diagnose.match import Match, differs_in, match
+from kvcheck.schema import ITEMSIZE, Placed, Tensor
+
+#: What share of a tensor's wrong codes a reading must explain.
+SHARE = 0.5
+
+#: The address of an element that a kernel masks away: nothing lies there, so that it reads as zero.
+MASKED = -(1 << 60)
+
+
+@dataclass(frozen=True)
+class Own:
+    """K or V as the kernel received it, in elements from its first one.
+
+    `token`, `head` and `dim` are indices that broadcast to its shape; `base` is the address of its first element, in
+    bytes, `item` the size of one.
+    """
+
+    tensor: Tensor
+    placed: Placed
+    base: int
+    item: int
+    token: Offsets
+    head: Offsets
+    dim: Offsets
+
+    def at(self, offsets: Offsets, base: int | None = None) -> Offsets:
+        """Byte addresses of element `offsets` from `base` (its own): int64 `[tokens, heads, dim]`."""
+        places = (self.base if base is None else base) + offsets * self.item
+        return np.ascontiguousarray(np.broadcast_to(places, self.placed.dims))
+
+    def strided(self, strides: tuple[int, ...], base: int | None = None) -> Offsets:
+        """Byte addresses by these strides in elements."""
+        return self.at(self.token * strides[0] + self.head * strides[1] + self.dim * strides[2], base)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Where each element comes from: `places` int64 byte addresses `[tokens, heads, dim]`, `MASKED` for none.
+
+    `how` follows "V is read " in the sentence. `cost` counts what it assumes. `usual` marks the form that the fault has
+    as a rule: what a pass could have shown is said of that one.
+    """
+
+    fault: str
+    tensor: Tensor
+    places: Offsets
+    how: str
+    cost: int = 1
+    evidence: dict[str, int | float | str | list[int]] = field(default_factory=dict)
+    usual: bool = False
+
+
+def own(facts: Facts, tensor: Tensor) -> Own | None:
+    """K or V; None where the kernel was handed a copy, since what lies around that is not known, or no element."""
+    placed = received.source(facts.emission, tensor)
+    if placed is None or 0 in placed.dims:
+        return None
+    item = ITEMSIZE[placed.dtype]
+    token, head, dim = np.ogrid[tuple(slice(0, size) for size in placed.dims)]
+    return Own(tensor, placed, facts.emission.addresses[placed.allocation] + placed.offset, item, token, head, dim)
+
+
+def right_places(facts: Facts, tensor: Own) -> Offsets:
+    """Where the elements are: byte addresses `[tokens, heads, dim]`."""
+    places: Offsets = element_offsets(tensor.placed) + np.int64(facts.emission.addresses[tensor.placed.allocation])
+    return places
+
+
+def unlike(facts: Facts, tensor: Own, readings: Iterator[Reading]) -> Iterator[Reading]:
+    """Those of the readings that take an element from another place than a right kernel, each set of places once."""
+    seen = {right_places(facts, tensor)[facts.stored_tokens].tobytes()}
+    for each in readings:
+        key = each.places[facts.stored_tokens].tobytes()
+        if key not in seen:
+            seen.add(key)
+            yield each
+
+
+def rows(facts: Facts, reading: Reading) -> Floats:
+    """The rows that a kernel gets which reads so: fp32 `[n, heads, dim]`, of `facts.tokens`."""
+    placed = facts.emission.placement.get(reading.tensor)
+    return facts.memory.values_at(reading.places[facts.tokens], placed.dtype)
+
+
+def shows(facts: Facts, reading: Reading) -> bool:
+    """Whether a kernel that reads so leaves a byte that a right one may not."""
+    placed = facts.emission.placement.get(reading.tensor)
+    return differs_in(facts, reading.tensor, facts.memory.values_at(reading.places[facts.stored_tokens], placed.dtype))
+
+
+def explanation(facts: Facts, reading: Reading) -> Explanation | None:
+    """What a reading explains; None where it is chance, or less than half of what is wrong."""
+    found = match(facts, reading.tensor, rows(facts, reading))
+    if not believed(found):
+        return None
+    made = described(facts, reading)
+    evidence = {**made.evidence, "rows_explained": found.rows, "scales_explained": found.scales}
+    scales = found.wrong_groups if found.wrong_scales else None
+    return replace(made, codes=found.wrong_codes, scales=scales, evidence=evidence)
+
+
+def described(facts: Facts, reading: Reading) -> Explanation:
+    """A reading in words and figures, without what it explains."""
+    declared = facts.emission.placement.get(reading.tensor)
+    return Explanation(
+        fault=reading.fault,
+        tensor=reading.tensor,
+        codes=None,
+        scales=None,
+        others=0,
+        of_others=0,
+        cost=reading.cost,
+        says=f"{reading.tensor.upper()} is read {reading.how}",
+        evidence={"strides_declared": list(declared.strides), **reading.evidence},
+    )
+
+
+def believed(found: Match) -> bool:
+    """Whether a match is no chance, and explains half of a tensor's wrong codes, or a scale where no code is wrong."""
+    if not found.proven:
+        return False
+    return found.codes >= SHARE * found.wrong if found.wrong else found.scales > 0
