@@ -7,6 +7,7 @@ what others have given already is dropped. What nothing gives is said with the l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from kvcheck.schema import Diagnosis
 
 #: What an explanation explains, in the words of its sentence.
 CODES, SCALES, OTHERS = "codes", "scales", "bytes"
+
+#: From this cost on an explanation says on what bytes depend, and does not give them: the others come first, and where
+#: they have explained a tensor's bytes they have explained that, too.
+SAYS_ONLY = 5
 
 
 class _Left:
@@ -38,6 +43,10 @@ class _Left:
             if mask is not None and made.tensor in left
         ) + min(made.others, self.others)
 
+    def stored(self, made: Explanation) -> int:
+        """How many codes and scales of launch 1 among them it gives."""
+        return self.gain(replace(made, others=0))
+
     def take(self, made: Explanation) -> None:
         """Leave out what an explanation gives."""
         for mask, left in ((made.codes, self.codes), (made.scales, self.scales)):
@@ -56,15 +65,29 @@ def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...
     chosen: list[Explanation] = []
     rest = list(made)
     while rest:
-        best = max(rest, key=lambda each: (left.gain(each), -each.cost))
+        rest = [each for each in rest if not (_follows(each, chosen) and not left.stored(each))]
+        if not rest:
+            break
+        best = max(rest, key=lambda each: _worth(left, each))
         if not left.gain(best):
             break
         chosen += [best, *best.beside]
         for each in (best, *best.beside):
             left.take(each)
-        rest.remove(best)
+        rest = [each for each in rest if each is not best]
     found = [_diagnosis(facts, each) for each in chosen]
     return tuple(_with_unexplained(found, left.wrong()))
+
+
+def _worth(left: _Left, made: Explanation) -> tuple[bool, int, int]:
+    """What is chosen by, the largest first."""
+    gain = left.gain(made)
+    return bool(gain) and made.cost < SAYS_ONLY, gain, -made.cost
+
+
+def _follows(made: Explanation, chosen: Sequence[Explanation]) -> bool:
+    """Whether an explanation only says what follows from another: who reads elsewhere depends on what lies there."""
+    return made.cost >= SAYS_ONLY and any(each.tensor == made.tensor for each in chosen)
 
 
 def _diagnosis(facts: Facts, made: Explanation) -> Diagnosis:
