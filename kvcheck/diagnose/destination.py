@@ -95,7 +95,7 @@ def explanation(part: Part, held: Held) -> Explanation:
     mine: Mask = np.isin(placed_positions(part.placed, part.due_at), held.explained).reshape(part.due_at.shape)
     mine = np.asarray(mine & (part.lost | part.wrong))
     compared = np.isin(rows.tokens, facts.tokens)
-    codes = mine[compared] if part.kind == "codes" else None
+    codes = mine[compared] & ~facts.right(rows.tensor).codes if part.kind == "codes" else None
     scales = None
     if part.kind == "scales":
         assert part.side.right_scales is not None

@@ -30,7 +30,7 @@ from kvcheck.schema import Launch, Prefill, Tensor
 class Moves:
     """Which bytes of a part change, and with what: `[stored tokens, units, width]`.
 
-    Slots that tokens share, and lost bytes, are left out.
+    Lost bytes are left out, and those of slots that tokens share, where they are right.
     """
 
     chance: Mask
@@ -47,7 +47,9 @@ def moves(facts: Facts, tensor: Tensor, kind: Kind) -> Moves | None:
         return None
     launches = [launch for launch in facts.emission.launches if launch.redrawn is None]
     bytes_of = [_bytes(facts, held, launch) for launch in launches]
-    comparable = np.isin(facts.stored_tokens, facts.tokens)[:, None, None] & ~held.lost
+    # In a slot that tokens share, rows may change as the contract allows it; wrong bytes may not.
+    alone = np.isin(facts.stored_tokens, facts.tokens)[:, None, None]
+    comparable = (alone | held.wrong) & ~held.lost
     none = np.zeros(held.lost.shape, np.bool_)
     first = bytes_of[0]
     chance = comparable & (first != bytes_of[3]) if len(bytes_of) == 4 else none
@@ -55,7 +57,7 @@ def moves(facts: Facts, tensor: Tensor, kind: Kind) -> Moves | None:
     steady = comparable if len(bytes_of) < 4 or _repeats(facts) else none
     prefill = steady & (first != bytes_of[2])
     poison = steady & (first != bytes_of[1])
-    if prefill.any() or _kept_scales(facts, tensor, 1):
+    if prefill.any() or _kept_scales(facts, tensor, 1) or _made_with_stale(facts, tensor).any():
         # Launch 2 has another prefill as well: what follows it there follows it here.
         prefill, poison = prefill | poison, none
     sibling = none
@@ -120,10 +122,11 @@ ENOUGH = 16
 @lru_cache(maxsize=2)
 def _repeats(facts: Facts) -> bool:
     """Whether launch 4 left what launch 1 did, in slots that one token has for its own."""
-    alone = np.isin(facts.stored_tokens, facts.tokens)
     launches = [launch for launch in facts.emission.launches if launch.redrawn is None]
+    alone = np.isin(facts.stored_tokens, facts.tokens)[:, None, None]
     return not any(
-        (_bytes(facts, held, launches[0]) != _bytes(facts, held, launches[3]))[alone].any() for held in parts(facts)
+        ((_bytes(facts, held, launches[0]) != _bytes(facts, held, launches[3])) & (alone | held.wrong)).any()
+        for held in parts(facts)
     )
 
 
@@ -177,6 +180,7 @@ def _explained(facts: Facts, slug: str, what: str, words: str, *, kept: bool = F
             changing: Mask = getattr(moved, what)
             count += int(changing.sum())
             right += int((changing & ~held.wrong & ~held.lost).sum())
+            right += int((held.wrong & np.asarray(changing.any(axis=2))[:, :, None])[~compared].sum())
             rows = np.asarray(rows | changing.any(axis=(1, 2)))
             # A code of a unit that changes is as foreign as its neighbours, whether it happens to change or not.
             wrong = held.wrong & np.asarray(changing.any(axis=2))[:, :, None]

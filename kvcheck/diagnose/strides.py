@@ -88,7 +88,7 @@ def _of_codes(facts: Facts, part: Part) -> Iterator[tuple[str, Placed, str, int]
     for strides, order in ((dense, "[pages, rows, heads, dim]"), (heads_first, "[pages, heads, rows, dim]")):
         fault = "page-stride-from-shape" if _like(own, strides) else "cache-layout"
         inside = _with(own, (page, *strides[1:]))
-        yield fault, inside, f"written as in {order} within a page, {named_strides(inside)}; {declared}", 2
+        yield "cache-layout", inside, f"written as in {order} within a page, {named_strides(inside)}; {declared}", 2
         used = _with(own, strides)
         yield fault, used, f"written as in a dense {order}, {named_strides(used)}, {shape}", 3
     yield "cache-layout", _with(own, (page, head, row, inner)), f"written with row and head exchanged; {declared}", 2

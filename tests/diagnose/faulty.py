@@ -99,10 +99,10 @@ def emitted(
 
 
 def said(emission: Emission) -> list[Explanation]:
-    """All that the faults of writes say, what explains most first."""
+    """All that the faults of writes say, what explains most first, K before V."""
     facts = Facts(emission, emission.contract, judge(emission))  # type: ignore[arg-type]
     found = [each for fault in WRITES for each in fault.explanations(facts)]
-    return sorted(found, key=lambda each: -explained(each))
+    return sorted(found, key=lambda each: (-(explained(each) // 16), each.tensor))
 
 
 def explained(found: Explanation) -> int:
