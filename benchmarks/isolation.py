@@ -23,7 +23,8 @@ from pathlib import Path
 
 import msgspec
 
-from kvcheck.run.cold import run_fresh, start_fresh
+from kvcheck.run.cold import run_fresh
+from kvcheck.run.judges import Judges
 from kvcheck.run.options import Options
 from kvcheck.run.pool import SINGLE_THREAD, Nursery
 from kvcheck.run.protocol import EMISSION, Job
@@ -114,7 +115,8 @@ def isolated(nursery: Nursery, cases: Sequence[Case], jobs: int) -> float:
     """Seconds for all cases in a process each, placed, launched three times, judged."""
     began = time.perf_counter()
     options = Options(device="auto", jobs=jobs)
-    results = run_target(nursery, nursery.hello.targets[0], cases, options, lambda _: None)
+    with Judges(max(1, len(os.sched_getaffinity(0)) // 2)) as judges:
+        results = run_target(nursery, nursery.hello.targets[0], cases, options, lambda _: None, judges=judges)
     taken = time.perf_counter() - began
     outcomes = Counter(result.outcome for result in results)
     if outcomes != {"pass": len(cases)}:
@@ -130,17 +132,7 @@ def fresh(nursery: Nursery, cases: Sequence[Case], jobs: int) -> float:
         for job in todo:
             Path(job.folder).mkdir()
         began = time.perf_counter()
-        if jobs == 1:
-            for job in todo:
-                run_fresh(nursery, job)
-        running: list[subprocess.Popen[bytes]] = []
-        for job in todo if jobs > 1 else []:
-            while len(running) == jobs:
-                running = [one for one in running if one.poll() is None]
-                time.sleep(0.005)
-            running.append(start_fresh(nursery, job))
-        for one in running:
-            one.wait()
+        run_fresh(nursery, todo, at_a_time=jobs)
         taken = time.perf_counter() - began
         if not all((Path(job.folder) / EMISSION).exists() for job in todo):
             print("NOT EVERY FRESH INTERPRETER LEFT AN EMISSION")

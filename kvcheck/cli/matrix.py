@@ -9,7 +9,6 @@ from pathlib import Path
 import typer
 
 from kvcheck.cli import options
-from kvcheck.errors import SelectionError
 
 
 def matrix(  # noqa: PLR0913, PLR0917 - a command's options
@@ -17,7 +16,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     target: options.Targets = None,
     arch: options.Archs = None,
     engine_path: options.EnginePaths = None,
-    device: options.Device = "auto",
+    device: options.Devices = "auto",
     jobs: options.Jobs = 0,
     out: options.Out = Path("reports"),
     select: options.Select = None,
@@ -37,10 +36,10 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     from kvcheck.matrix.select import select as chosen  # noqa: PLC0415
     from kvcheck.matrix.select import shard as part  # noqa: PLC0415
     from kvcheck.run.command import run_targets  # noqa: PLC0415
+    from kvcheck.run.devices import devices_of  # noqa: PLC0415
     from kvcheck.run.options import Options  # noqa: PLC0415
 
-    if device not in ("auto", "cpu", "cuda"):
-        raise SelectionError(f"--device: {device!r} is not accepted; expected auto, cpu or cuda")
+    devices_of(device)
     options.check_jobs(jobs)
     options.check_timeout(timeout)
     cases = load_cases(files or ["default"])
@@ -51,6 +50,8 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     for name in arch or ():
         capability(name)
     folders = options.engine_folders(engine_path)
-    run = Options(device, tuple(arch or ()), require_native, jobs, timeout, expect_declared, engine_paths=folders)
+    run = Options(
+        device, tuple(arch or ()), require_native, jobs, timeout, expect_declared, confirm=True, engine_paths=folders
+    )
     command = shlex.join(["kvcheck", *sys.argv[1:]])
     raise typer.Exit(run_targets(target or ["store"], cases, run, out, command, strict=strict))

@@ -45,9 +45,20 @@ Archs = Annotated[
 RequireNative = Annotated[
     bool, typer.Option("--require-native", help="Exit 3 where an arch asked for is not that of this GPU.")
 ]
+Devices = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="auto|cpu|cuda|cuda:0,cuda:1",
+        help="Where to run the target. Cases are shared among all that are named.",
+    ),
+]
 Device = Annotated[str, typer.Option("--device", metavar="auto|cpu|cuda", help="Where to run the target.")]
 Jobs = Annotated[
-    int, typer.Option("-j", "--jobs", metavar="N", help="Cases at a time. 0: as many as cores, at most 8 on a GPU.")
+    int,
+    typer.Option(
+        "-j", "--jobs", metavar="N", help="Cases at a time, for each device. 0: as many as cores, at most 8 on a GPU."
+    ),
 ]
 
 

@@ -1,49 +1,81 @@
-"""The run's end of a fresh interpreter: start one for a job, wait for it, say how it ended."""
+"""Fresh interpreters: start one for a job, wait for several, say how they ended."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from kvcheck.run.pool import Nursery
-from kvcheck.run.protocol import Ended, Job
+from kvcheck.run.protocol import JOB, Ended, Job
 
 #: Seconds that importing torch, triton and a target may take, beyond a case's own limit.
 IMPORTS = 60.0
 
 
-def start_fresh(nursery: Nursery, job: Job) -> subprocess.Popen[bytes]:
-    """Start a job in a fresh interpreter with a session of its own, as the nursery would: same target, arch, GPU."""
-    device = "cuda" if nursery.hello.cuda else "cpu"
-    command = [sys.executable, "-m", "kvcheck.run.fresh", nursery.spec, device, nursery.hello.arch, str(nursery.jobs)]
-    process = subprocess.Popen(  # noqa: S603 - this very program
-        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-        env=nursery.environment(),
-    )  # fmt: skip
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(msgspec.json.encode(job))
-    return process
+def fresh_command(spec: str, *, cuda: bool, arch: str, jobs: int) -> list[str]:
+    """The command of a fresh interpreter that loads a target and takes one job of it."""
+    return [sys.executable, "-m", "kvcheck.run.fresh", spec, "cuda" if cuda else "cpu", arch, str(jobs)]
 
 
-def run_fresh(nursery: Nursery, job: Job) -> Ended:
-    """Run a job in a fresh interpreter and wait for its end. Whatever it has started is killed with it."""
-    began = time.monotonic()
-    process = start_fresh(nursery, job)
-    timed_out = False
+def start_fresh(command: list[str], job: Job, environment: Mapping[str, str]) -> int:
+    """Start a job in a fresh interpreter with a session of its own; its process id, which is to be waited for.
+
+    Spawned, never forked: the caller may have threads.
+    """
+    file = Path(job.folder) / JOB
+    file.write_bytes(msgspec.json.encode(job))
+    opened = [
+        (os.POSIX_SPAWN_OPEN, 0, str(file), os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+    ]
+    return os.posix_spawn(command[0], command, environment, file_actions=opened, setsid=True)
+
+
+def run_fresh(nursery: Nursery, jobs: Sequence[Job], *, at_a_time: int) -> list[Ended]:
+    """Run jobs in fresh interpreters as the nursery would: same target, arch and GPU; so many at a time.
+
+    Waits for their ends, in the jobs' order. Whatever they have started is killed with them.
+    """
+    command = fresh_command(nursery.spec, cuda=nursery.hello.cuda, arch=nursery.hello.arch, jobs=nursery.jobs)
+    running: dict[int, tuple[Job, float]] = {}
+    waiting = list(reversed(jobs))
+    ended: dict[int, Ended] = {}
     try:
-        process.wait(job.timeout + IMPORTS)
-    except subprocess.TimeoutExpired:
-        timed_out = True
+        while waiting or running:
+            while waiting and len(running) < at_a_time:
+                job = waiting.pop()
+                running[start_fresh(command, job, nursery.environment())] = job, time.monotonic()
+            for pid, (job, began) in list(running.items()):
+                seconds = time.monotonic() - began
+                late = seconds >= job.timeout + IMPORTS
+                if late:
+                    _kill(pid)
+                done, status = os.waitpid(pid, 0 if late else os.WNOHANG)
+                if done:
+                    del running[pid]
+                    _kill(pid)
+                    ended[job.number] = _ended(job, status, seconds, late=late)
+            time.sleep(0.005)
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        code = process.wait()
-    seconds = time.monotonic() - began
-    return Ended(job.number, code if code >= 0 else None, -code if code < 0 else None, seconds, timed_out)
+        for pid in running:
+            _kill(pid)
+            os.waitpid(pid, 0)
+    return [ended[job.number] for job in jobs]
+
+
+def _ended(job: Job, status: int, seconds: float, *, late: bool) -> Ended:
+    code = os.waitstatus_to_exitcode(status)
+    return Ended(job.number, code if code >= 0 else None, -code if code < 0 else None, seconds, late)
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Sequence
@@ -10,13 +11,15 @@ from pathlib import Path
 
 import msgspec
 
-from kvcheck.errors import KvcheckError, ReportError, TargetError
+from kvcheck.errors import KvcheckError, ReportError, SelectionError, TargetError
 from kvcheck.report.build import build
 from kvcheck.report.exit_codes import INTERRUPTED, exit_code
 from kvcheck.report.progress import Progress
 from kvcheck.report.terminal import show
 from kvcheck.report.write import Written, folder, write
 from kvcheck.run.compiled import Compiling
+from kvcheck.run.devices import devices_of, share
+from kvcheck.run.judges import Judges
 from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import Hello, TargetInfo
@@ -43,6 +46,7 @@ class _Work:
     written: list[Written] = field(default_factory=list)
     witnesses: Witnesses | None = None
     """What watches the launches, beside the judge; None for a run without."""
+    judges: Judges | None = None
 
     def folders(self) -> list[Path]:
         """The folders this run has written to."""
@@ -67,14 +71,15 @@ def run_targets(
     for spec in specs:
         check_name(spec)
     _check_folder(out)
-    cores = len(os.sched_getaffinity(0))
-    options = replace(options, jobs=options.jobs or min(cores, MOST_ON_A_GPU))
+    entries = devices_of(options.device)
+    options = replace(options, jobs=share(options.jobs, len(entries), most=MOST_ON_A_GPU))
     work = _Work(cases, options, out, command, strict, witnesses=witnesses)
     interrupted = False
     try:
-        for spec in specs:
-            for arch in options.archs or ("",):
-                _run_spec(work, spec, arch)
+        with Judges(max(1, len(os.sched_getaffinity(0)) // 2)) as work.judges:
+            for spec in specs:
+                for arch in options.archs or ("",):
+                    _run_spec(work, spec, arch)
     except KeyboardInterrupt:
         interrupted = True
     except KvcheckError:
@@ -98,19 +103,31 @@ def _check_folder(out: Path) -> None:
 
 
 def _run_spec(work: _Work, spec: str, arch: str) -> None:
-    """Run every target that a spec names, as one arch and in one nursery, and write a report for each."""
-    with Nursery(spec, work.options, arch) as nursery:
-        if nursery.hello.missing is not None:
-            raise TargetError(f"target {spec!r} cannot be imported: {nursery.hello.missing}")
+    """Run every target that a spec names, as one arch, in a nursery for each device; write a report for each target."""
+    with contextlib.ExitStack() as stack:
+        nurseries: list[Nursery] = []
+        for device in devices_of(work.options.device):
+            nursery = stack.enter_context(Nursery(spec, replace(work.options, device=device), arch))
+            if nursery.hello.missing is not None:
+                raise TargetError(f"target {spec!r} cannot be imported: {nursery.hello.missing}")
+            nurseries.append(nursery)
+        first = nurseries[0].hello
+        for other in nurseries[1:]:
+            if (other.hello.arch, other.hello.targets) != (first.arch, first.targets):
+                raise SelectionError(
+                    f"--device: {nurseries[0].label} runs as {first.arch} and {other.label} as {other.hello.arch}, or "
+                    "not alike; a report is of one arch and execution: run them apart"
+                )
         if work.witnesses is not None:
-            work.witnesses.check(nursery.hello)
-        for info in nursery.hello.targets:
-            _run_info(work, nursery, spec, info, Compiling(spec, info, work.cases, work.options, nursery.hello.arch))
+            work.witnesses.check(first)
+        for info in first.targets:
+            _run_info(work, nurseries, spec, info, Compiling(spec, info, work.cases, work.options, first.arch))
 
 
-def _run_info(work: _Work, nursery: Nursery, spec: str, info: TargetInfo, compiling: Compiling) -> None:
+def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: TargetInfo, compiling: Compiling) -> None:
     """Run one target. Ctrl-C still writes what there is, and is raised again."""
-    hello = nursery.hello
+    nursery, *beside = nurseries
+    hello = _together(nurseries)
     place = folder(_report((), work, hello, info), work.out, work.folders())
     _forget(place / "cases")
     done: list[CaseResult] = []
@@ -126,7 +143,7 @@ def _run_info(work: _Work, nursery: Nursery, spec: str, info: TargetInfo, compil
             if work.witnesses is not None:
                 done[:] = work.witnesses.run(nursery, spec, info, work.cases, options, on_result)
             else:
-                done[:] = run_target(nursery, info, work.cases, options, on_result)
+                done[:] = run_target(nursery, info, work.cases, options, on_result, beside=beside, judges=work.judges)
         except KeyboardInterrupt as interrupt:
             stopped = interrupt
     report = _report(done, work, hello, info)
@@ -136,6 +153,16 @@ def _run_info(work: _Work, nursery: Nursery, spec: str, info: TargetInfo, compil
     work.written.append(write(report, work.out, strict=work.strict, taken=work.folders()))
     if stopped is not None:
         raise stopped
+
+
+def _together(nurseries: Sequence[Nursery]) -> Hello:
+    """What the first nursery says of the machine; and, where there are several, on what each runs."""
+    hello = nurseries[0].hello
+    if len(nurseries) == 1:
+        return hello
+    return msgspec.structs.replace(
+        hello, environment={**hello.environment, "devices": "; ".join(nursery.label for nursery in nurseries)}
+    )
 
 
 def _report(results: Sequence[CaseResult], work: _Work, hello: Hello, info: TargetInfo) -> Report:

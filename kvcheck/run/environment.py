@@ -77,6 +77,13 @@ def arch_of_gpu() -> str:
     return f"sm_{major}{minor}"
 
 
+def gpu_label() -> str:
+    """The first GPU's name and unique id, where torch tells one. Initialises CUDA."""
+    facts = torch.cuda.get_device_properties(0)
+    identity = getattr(facts, "uuid", None)
+    return facts.name + (f" GPU-{identity}" if identity else "")
+
+
 def _driver() -> str | None:
     with contextlib.suppress(OSError):
         with open("/proc/driver/nvidia/version", encoding="utf-8") as file:  # noqa: PTH123 - a pseudo file

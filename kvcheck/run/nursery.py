@@ -20,6 +20,7 @@ import msgspec
 from kvcheck.api import StoreTarget
 from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.child import own_files, run_alone
+from kvcheck.run.cold import IMPORTS, fresh_command, start_fresh
 from kvcheck.run.protocol import Ended, Hello, Job, TargetInfo
 from kvcheck.schema import Execution
 from kvcheck.targets.engine import MissingEngineError, add_engine_roots
@@ -55,6 +56,8 @@ class _State:
     limit: int
     waiting: list[Job] = field(default_factory=list)
     children: dict[int, _Child] = field(default_factory=dict)
+    fresh: list[str] | None = None
+    """The command of a fresh interpreter for each case, where this process must not fork."""
     open: bool = True
     buffer: bytes = b""
 
@@ -71,8 +74,9 @@ def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
     try:
         machine = _pick_machine(device, arch)
         add_engine_roots()
+        before = _left_open()
         loaded, missing = _load(spec)
-        hello = _hello(loaded, missing, machine)
+        hello = _hello(loaded, missing, machine, _reason_for_fresh(before, _left_open()))
     except MissingEngineError as error:
         _say(answers, Hello(missing=str(error)))
         return 0
@@ -84,6 +88,8 @@ def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
         return 0
     _say(answers, hello)
     state = _State(answers, {one.target.name: one for one in loaded}, machine.cuda, int(jobs))
+    if hello.fresh is not None:
+        state.fresh = fresh_command(spec, cuda=machine.cuda, arch=machine.arch, jobs=int(jobs))
     try:
         _serve(state)
     finally:
@@ -95,8 +101,8 @@ def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
 def _pick_machine(device: str, arch: str) -> _Machine:
     """Where to run, and as what. Sets Triton up for it, so it must come before anything imports triton."""
     cuda = device != "cpu" and _sees_gpu()
-    if device == "cuda" and not cuda:
-        raise KvcheckError("device 'cuda': torch sees no GPU here; expected an NVIDIA GPU, or --device cpu")
+    if device.startswith("cuda") and not cuda:
+        raise KvcheckError(f"device {device!r}: torch sees no GPU here; expected an NVIDIA GPU, or --device cpu")
     if not cuda:
         os.environ["TRITON_INTERPRET"] = "1"
         return _Machine(cuda=False, own_arch="", arch=arch or INTERPRETED_FOR)
@@ -106,6 +112,27 @@ def _pick_machine(device: str, arch: str) -> _Machine:
     if arch and arch != own:
         os.environ["TRITON_OVERRIDE_ARCH"] = arch.replace("_", "")
     return _Machine(cuda=True, own_arch=own, arch=arch or own)
+
+
+def _left_open() -> tuple[int, bool]:
+    """This process's threads, and whether it holds a GPU open."""
+    files = []
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names are enough
+        with contextlib.suppress(OSError):
+            files.append(os.readlink(f"/proc/self/fd/{name}"))  # noqa: PTH115 - /proc's are no paths
+    gpu = any(file.startswith("/dev/nvidia") for file in files)
+    return len(os.listdir("/proc/self/task")), gpu  # noqa: PTH208
+
+
+def _reason_for_fresh(before: tuple[int, bool], after: tuple[int, bool]) -> str | None:
+    """Why a process is not to be forked once a target is loaded, or None.
+
+    A fork has none of the threads, and every lock as a thread left it; and a context does not survive a fork.
+    """
+    threads, opened = after[0] - before[0], after[1] and not before[1]
+    said = [f"left {threads} more thread{'s' if threads > 1 else ''} running"] if threads > 0 else []
+    said += ["opened the GPU"] if opened else []
+    return f"importing the target {' and '.join(said)}" if said else None
 
 
 def _sees_gpu() -> bool:
@@ -129,19 +156,22 @@ def _load(spec: str) -> tuple[tuple[Loaded, ...], dict[str, str]]:
     return loaded, missing
 
 
-def _hello(loaded: tuple[Loaded, ...], missing: dict[str, str], machine: _Machine) -> Hello:
+def _hello(loaded: tuple[Loaded, ...], missing: dict[str, str], machine: _Machine, fresh: str | None) -> Hello:
     import kvcheck.run.case  # noqa: F401, PLC0415 - what every child needs, loaded once before the forks
     from kvcheck.lowering.triton_launches import warm  # noqa: PLC0415
-    from kvcheck.run.environment import environment, in_child  # noqa: PLC0415
+    from kvcheck.run.environment import environment, gpu_label, in_child  # noqa: PLC0415
 
     warm(interpreted=not machine.cuda)
-    facts = in_child(lambda: environment(cuda=machine.cuda))
+    facts = in_child(lambda: {**environment(cuda=machine.cuda), "label": gpu_label() if machine.cuda else ""})
+    label = str(facts.pop("label"))
+    if fresh is not None:
+        facts["fresh_interpreters"] = fresh
     infos = tuple(_info(one, missing.get(one.target.name), machine) for one in loaded)
     doubt = None
     if any(info.execution == "interpreted" for info in infos):
         doubt = _correct_interpreter(machine.arch)
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - names are enough
-    return Hello(infos, machine.cuda, machine.arch, facts, threads, doubt=doubt)
+    return Hello(infos, machine.cuda, machine.arch, facts, threads, device=label, fresh=fresh, doubt=doubt)
 
 
 def _correct_interpreter(arch: str) -> str | None:
@@ -192,8 +222,13 @@ def _serve(state: _State) -> None:
 def _until_next_limit(state: _State) -> float | None:
     """Seconds until the first child's time is up; None where none runs."""
     now = time.monotonic()
-    limits = [child.started + child.job.timeout for child in state.children.values() if not child.killed]
+    limits = [child.started + _limit(state, child.job) for child in state.children.values() if not child.killed]
     return max(0.0, min(limits) - now) if limits else (1.0 if state.children else None)
+
+
+def _limit(state: _State, job: Job) -> float:
+    """Seconds that a child may take."""
+    return job.timeout + (IMPORTS if state.fresh is not None else 0.0)
 
 
 def _read_jobs(state: _State) -> None:
@@ -208,7 +243,7 @@ def _read_jobs(state: _State) -> None:
 
 def _start(state: _State, job: Job) -> None:
     started = time.monotonic()
-    pid = os.fork()
+    pid = os.fork() if state.fresh is None else start_fresh(state.fresh, job, dict(os.environ))
     if pid == 0:
         try:
             _become_child(state, job)
@@ -247,7 +282,7 @@ def _reap(state: _State) -> None:
 def _kill_overstayers(state: _State) -> None:
     now = time.monotonic()
     for child in state.children.values():
-        if not child.killed and now >= child.started + child.job.timeout:
+        if not child.killed and now >= child.started + _limit(state, child.job):
             child.killed = True
             _kill_group(child.pid)
             with contextlib.suppress(ProcessLookupError):

@@ -12,7 +12,7 @@ class Options:
     """A run's options; see `kvcheck matrix --help`."""
 
     device: str = "auto"
-    """`auto`, `cpu` or `cuda`."""
+    """`auto`, `cpu`, `cuda` or a GPU such as `cuda:1`; for a whole run also a list of them."""
     archs: tuple[str, ...] = ()
     """The archs to run as; empty: this GPU's own, or sm_90 in the interpreter."""
     require_native: bool = False
@@ -22,6 +22,8 @@ class Options:
     timeout: float = 60.0
     """Seconds that a case may take."""
     expect_declared: bool = False
+    confirm: bool = False
+    """Run a few failing cases once more, in fresh interpreters."""
     keep: Path | None = None
     """Where failing cases keep their emissions; None keeps none."""
     engine_paths: tuple[Path, ...] = ()

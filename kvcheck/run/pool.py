@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +19,7 @@ from typing import IO
 import msgspec
 
 from kvcheck.errors import KvcheckError
+from kvcheck.run.devices import visible
 from kvcheck.run.options import Options
 from kvcheck.run.protocol import Ended, Hello, Job
 from kvcheck.targets.engine import ENGINE_PATH
@@ -68,13 +70,15 @@ class Nursery:
             )  # fmt: skip
             self._process = process
             try:
-                line = self._answers().readline()
+                line = self.answers().readline()
             except BaseException:  # Ctrl-C
                 self.stop()
                 raise
             if not line.endswith(b"\n"):
                 self.stop()
                 raise KvcheckError(f"target {self.spec!r}: {_last_words(log, process.returncode)}")
+        self._ended: deque[Ended] = deque()
+        self._rest = b""
         hello = msgspec.json.decode(line, type=Hello)
         if hello.error is not None:
             self.stop()
@@ -100,10 +104,24 @@ class Nursery:
 
     def next_ended(self) -> Ended:
         """Wait for the next child that ends. Raises NurseryLostError where the nursery dies first."""
-        line = self._answers().readline()
-        if not line.endswith(b"\n"):
+        while not self._ended:
+            self._read()
+        return self._ended.popleft()
+
+    def take(self) -> list[Ended]:
+        """The children that have ended since, where `answers` is ready. Raises NurseryLostError."""
+        if not self._ended:
+            self._read()
+        taken = list(self._ended)
+        self._ended.clear()
+        return taken
+
+    def _read(self) -> None:
+        data = os.read(self.answers().fileno(), 1 << 16)
+        if not data:
             raise NurseryLostError
-        return msgspec.json.decode(line, type=Ended)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._ended.extend(msgspec.json.decode(line, type=Ended) for line in lines)
 
     def stop(self) -> None:
         """End the nursery and all that it started, orphans and sessions of their own included."""
@@ -122,7 +140,16 @@ class Nursery:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
 
-    def _answers(self) -> IO[bytes]:
+    @property
+    def label(self) -> str:
+        """Where its cases run: `cpu`, or which GPU."""
+        if not self.hello.cuda:
+            return "cpu"
+        entry = self._device if ":" in self._device else "cuda:0"
+        return ", ".join(filter(None, [entry, self.hello.device]))
+
+    def answers(self) -> IO[bytes]:
+        """The pipe on which it says how children have ended."""
         assert self._process.stdout is not None
         return self._process.stdout
 
@@ -138,12 +165,13 @@ def _last_words(log: IO[bytes], status: int) -> str:
 def _environment(device: str, arch: str) -> dict[str, str]:
     """The nursery's environment: one thread, no CUDA at a mere look, and a kernel cache that no other run shares."""
     env = {**os.environ, **SINGLE_THREAD, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "PYTHONUNBUFFERED": "1"}
+    env |= visible(device, os.environ)
     for name in ("TRITON_INTERPRET", "TRITON_OVERRIDE_ARCH"):
         env.pop(name, None)
     if "TRITON_CACHE_DIR" not in os.environ:
         home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         versions = "-".join(f"{name}-{metadata.version(name)}" for name in ("torch", "triton"))
-        env["TRITON_CACHE_DIR"] = str(home / "kvcheck" / f"{versions}-{device}-{arch or 'native'}")
+        env["TRITON_CACHE_DIR"] = str(home / "kvcheck" / f"{versions}-{device.partition(':')[0]}-{arch or 'native'}")
     return env
 
 

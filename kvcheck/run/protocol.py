@@ -13,6 +13,7 @@ EMISSION = "emission.msgpack"
 FAILURE = "failure.msgpack"
 SHADOW = "shadow.msgpack"
 RECORDING = "recording.msgpack"
+JOB = "job.json"
 STAGE = "stage.txt"
 STDOUT = "stdout.txt"
 STDERR = "stderr.txt"
@@ -53,6 +54,10 @@ class Hello(msgspec.Struct, frozen=True):
     error: str | None = None
     missing: str | None = None
     """Why a target's file cannot be imported: it declares nothing that cases could be placed for."""
+    device: str = ""
+    """The GPU's name and unique id; empty without one."""
+    fresh: str | None = None
+    """Why the nursery must not fork, so that each case gets a fresh interpreter."""
     doubt: str | None = None
     """Why Triton's interpreter does not stand for the arch here: what it interprets is inconclusive."""
 

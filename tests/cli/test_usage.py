@@ -84,7 +84,7 @@ WRONG = [
     ("--target no_contract.py", "target 'wrong': contract is int; expected kvcheck.Contract"),
     ("--target parameters.py", "target 'wrong': the function does not take (k, v, slots, cache)"),
     ("--target prepare.py", "target 'prepare.py': prepare raised OSError: nvcc: not found"),
-    ("--device tpu", "--device: 'tpu' is not accepted; expected auto, cpu or cuda"),
+    ("--device tpu", "--device: 'tpu' is not accepted; expected auto, cpu, cuda, or GPUs as in cuda:0,cuda:1"),
     ("-j -1", "-j: -1 is not accepted; expected 1 or more, or 0 for as many as cores"),
     ("--timeout 0", "--timeout: 0.0 is not accepted; expected seconds, more than 0"),
     ("--timeout nan", "--timeout: nan is not accepted"),

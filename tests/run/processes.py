@@ -35,3 +35,11 @@ def wait_for(found: Callable[[], Found], seconds: float = 60.0) -> Found:
             return answer
         time.sleep(0.02)
     raise AssertionError(f"not so after {seconds:.0f} s")
+
+
+def command_line(pid: int) -> str:
+    """What a process was started as; empty where it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,7 @@ def test_a_case_that_kvcheck_cannot_judge_is_inconclusive_and_exits_3(
         return judge(emission)
 
     monkeypatch.setattr("kvcheck.run.result.judge", breaks)
+    monkeypatch.setattr("kvcheck.run.command.Judges", lambda _: contextlib.nullcontext())  # judge in this process
     ran = matrix(tmp_path / "out", cases, "--target", _target("right"), "-j", 1)
     assert ran.code == 3
     assert outcomes(ran.report) == ["pass", "inconclusive"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from .command import KERNELS, reports_in, start, write_matrix
-from .processes import children, is_running, wait_for
+from .processes import children, command_line, is_running, wait_for
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging
     with process:
         try:
             *escaped, case = wait_for(noted)
-            (nursery,) = children(process.pid)
+            (nursery,) = (pid for pid in children(process.pid) if "kvcheck.run.nursery" in command_line(pid))
             yield Hanging(process, nursery, case, tuple(escaped), tmp_path / "out")
         finally:
             process.kill()
@@ -68,7 +68,9 @@ def test_ctrl_c_ends_everything_and_writes_what_there_is(hanging: Hanging) -> No
 
 
 def test_a_run_that_is_killed_leaves_no_case_running(hanging: Hanging) -> None:
-    """SIGKILL of the command ends its nursery, and the case that hangs and that nobody waits for."""
+    """SIGKILL of the command ends its nursery and judges, and the case that hangs and that nobody waits for."""
+    beside = children(hanging.process.pid)
+    assert len(beside) == 2  # the nursery and a judge
     hanging.process.kill()
     assert hanging.process.wait(timeout=60) == -signal.SIGKILL
-    wait_for(lambda: not is_running(hanging.nursery) and not is_running(hanging.case))
+    wait_for(lambda: not any(is_running(pid) for pid in (hanging.case, *beside)))

@@ -1,0 +1,122 @@
+"""Processes that judge and diagnose what children have left, while other children run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO
+
+import msgspec
+
+from kvcheck.run.judge_worker import RESULT, Question
+from kvcheck.run.result import not_run
+from kvcheck.schema import CaseResult
+
+#: Emissions that may lie waiting for a judge: a kernel is no faster than what it stored can be looked at.
+BACKLOG = 64
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    question: Question | None = None
+
+    def answers(self) -> IO[bytes]:
+        """The pipe on which it says that a result lies in its file."""
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+
+class Judges:
+    """At most so many processes: one from the start, each other when a result has to wait. A context manager."""
+
+    def __init__(self, most: int) -> None:
+        """Start none yet, as the block does."""
+        self._most = most
+        self._workers: list[_Worker] = []
+        self._waiting: deque[Question] = deque()
+
+    def __enter__(self) -> Judges:  # noqa: PYI034 - typing.Self came with Python 3.11
+        self._workers.append(_Worker(_start()))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self._workers:
+            _end(worker)
+        self._workers.clear()
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is still to be judged."""
+        return bool(self._waiting) or any(worker.question is not None for worker in self._workers)
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that no more should be made."""
+        return len(self._waiting) >= BACKLOG
+
+    def answers(self) -> Sequence[IO[bytes]]:
+        """The pipes on which busy judges answer."""
+        return [worker.answers() for worker in self._workers if worker.question is not None]
+
+    def ask(self, question: Question) -> None:
+        """Have a case judged."""
+        self._waiting.append(question)
+        self._hand_out()
+
+    def take(self, pipe: IO[bytes]) -> tuple[Question, CaseResult]:
+        """What the judge behind a pipe that is ready has found. Where it died the case is inconclusive."""
+        worker = next(one for one in self._workers if one.answers() is pipe)
+        question = worker.question
+        assert question is not None
+        worker.question = None
+        if pipe.readline() == b"done\n":
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                result = msgspec.msgpack.decode((question.path / RESULT).read_bytes(), type=CaseResult)
+                self._hand_out()
+                return question, result
+        self._workers.remove(worker)
+        _end(worker)
+        self._hand_out()
+        return question, not_run(question.case, "inconclusive", "the process that judges this case ended before it had")
+
+    def _hand_out(self) -> None:
+        while self._waiting:
+            worker = next((one for one in self._workers if one.question is None), None)
+            if worker is None and len(self._workers) < self._most:
+                worker = _Worker(_start())
+                self._workers.append(worker)
+            if worker is None:
+                return
+            worker.question = self._waiting.popleft()
+            assert worker.process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):  # it died while it was idle: the answer's end says so
+                worker.process.stdin.write(msgspec.json.encode(worker.question) + b"\n")
+                worker.process.stdin.flush()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    # A session of its own: a Ctrl-C in the terminal is the run's to handle. It ends when its standard input does.
+    return subprocess.Popen(
+        [sys.executable, "-m", "kvcheck.run.judge_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def _end(worker: _Worker) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(worker.process.pid, signal.SIGKILL)
+    worker.process.wait()
+    for pipe in (worker.process.stdin, worker.process.stdout):
+        if pipe is not None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
