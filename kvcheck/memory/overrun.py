@@ -11,6 +11,7 @@ import os
 import platform
 import signal
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -99,7 +100,22 @@ def watch(folder: Path, table: Table) -> None:
     _kept.extend((handler, before, action))
 
 
-def overrun(folder: Path) -> str | None:
+class Overrun(NamedTuple):
+    """An access that a fence stopped: of which tensors, how (`is read`, `is written`, `is overrun`), where, how far."""
+
+    tensors: tuple[str, ...]
+    how: str
+    side: Side
+    distance: int
+
+    @property
+    def says(self) -> str:
+        """The access, for people."""
+        where = "past its end" if self.side == "end" else "before its beginning"
+        return f"{' and '.join(self.tensors)} {self.how} {_distance(self.distance)} {where}, where nothing is mapped"
+
+
+def overrun(folder: Path) -> Overrun | None:
     """Which tensor was overrun, at which side and how far, where one of a case's fences ended its process; or None."""
     table = _table(folder)
     if table is None:
@@ -111,11 +127,9 @@ def overrun(folder: Path) -> str | None:
         return None
     for found in table.tensors:
         if found.end <= address < found.high:
-            return f"{found.called} {how} {_distance(address - found.end + 1)} past its end, where nothing is mapped"
+            return Overrun(found.names, how, "end", address - found.end + 1)
         if found.low <= address < found.begin:
-            return (
-                f"{found.called} {how} {_distance(found.begin - address)} before its beginning, where nothing is mapped"
-            )
+            return Overrun(found.names, how, "begin", found.begin - address)
     return None
 
 

@@ -13,7 +13,7 @@ from kvcheck.diagnose.diagnose import diagnose, observable
 from kvcheck.diagnose.faults import FAULTS
 from kvcheck.judge.judge import judge
 from kvcheck.matrix.ids import axes_of, case_id
-from kvcheck.memory.overrun import fenced, overrun
+from kvcheck.memory.overrun import Overrun, fenced, overrun
 from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, Ended, Failure, TargetInfo
 from kvcheck.schema import (
     Case,
@@ -80,11 +80,11 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     if ended.exit != 0 or not (folder / EMISSION).exists():
         error = msgspec.structs.replace(process, error=_printed(folder))
         fence = overrun(folder)
-        reason = _ending(ended, folder) if fence is None else f"{fence}; {_ending(ended, folder)}"
-        outcome = "crash"
+        reason = _ending(ended, folder) if fence is None else f"{fence.says}; {_ending(ended, folder)}"
+        outcome, found = "crash", () if fence is None else (left_memory(fence),)
         if expect_declared and info.declares is not None:
-            outcome = expected(outcome, info.declares, (), (), stopped=fence is not None)
-        return _unjudged(case, outcome, reason, ended, error)
+            outcome = expected(outcome, info.declares, found, (), stopped=fence is not None)
+        return _result(case, outcome, Judged(Verdict(outcome, reason), found), ended, error)
     judged = _judge(folder, case, info)
     outcome = judged.verdict.outcome
     if expect_declared and info.declares is not None:
@@ -96,6 +96,19 @@ def compile_failure(message: str) -> Diagnosis:
     """The diagnosis of a kernel that the arch's compiler does not take."""
     says = f"the kernel does not compile for this arch: {message}"
     return Diagnosis("compile-failure", "", 0, 0, says, {"compiler": message})
+
+
+def left_memory(found: Overrun) -> Diagnosis:
+    """The diagnosis of a kernel that a fence stopped: what it did there, not yet why. No byte is left to tell that."""
+    fault = "stray-write" if found.how == "is written" else "foreign-read"
+    sides = {name[0] for name in found.tensors}
+    side = sides.pop() if sides in ({"k"}, {"v"}) else ""
+    evidence: dict[str, int | float | str | list[int]] = {
+        "tensors": ", ".join(found.tensors),
+        "side": found.side,
+        "bytes": found.distance,
+    }
+    return Diagnosis(fault, side, 0, 0, found.says, evidence)
 
 
 def expected(

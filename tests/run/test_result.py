@@ -133,20 +133,25 @@ def _fenced(folder: Path, fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason", "expected_outcome"),
+    ("fault", "reason", "expected_outcome", "named"),
     [
-        ("8192 is read", "v is read 1 byte past its end, where nothing is mapped; killed by SIGSEGV in ", "xfail"),
-        ("4000 is written", "v is written 96 bytes before its beginning, where nothing is mapped; killed by ", "xfail"),
-        ("64000 is read", "killed by SIGSEGV in the child's own start", "crash"),
-        ("", "killed by SIGSEGV in the child's own start", "crash"),
+        ("8192 is read", "v is read 1 byte past its end, where nothing is mapped; killed by SIGSEGV in ", "xfail",
+         ("foreign-read", "v")),
+        ("4000 is written", "v is written 96 bytes before its beginning, where nothing is mapped; killed by ", "xfail",
+         ("stray-write", "v")),
+        ("64000 is read", "killed by SIGSEGV in the child's own start", "crash", None),
+        ("", "killed by SIGSEGV in the child's own start", "crash", None),
     ],
-)
-def test_a_fence_says_who_was_overrun(tmp_path: Path, fault: str, reason: str, expected_outcome: Outcome) -> None:
-    """A crash, with a sentence; of a kernel whose declared fault leads out of a tensor, it is what was expected."""
+)  # fmt: skip
+def test_a_fence_says_who_was_overrun(
+    tmp_path: Path, fault: str, reason: str, expected_outcome: Outcome, named: tuple[str, str] | None
+) -> None:
+    """A crash, with a sentence and what the access was; where its fault leads out of a tensor, it was expected."""
     _fenced(tmp_path, fault)
     ended = Ended(0, None, 11, 1.0, timed_out=False)
     result = _result(tmp_path, ended)
     assert (result.outcome, result.reason.startswith(reason)) == ("crash", True)
+    assert [(found.fault, found.tensor) for found in result.diagnosis] == ([] if named is None else [named])
     declared = result_of(CASE, ended, tmp_path, INFO, expect_declared=True)
     assert (declared.outcome, declared.reason) == (expected_outcome, result.reason)
 
