@@ -11,16 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.explanation import SAYS_ONLY, Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask
 from kvcheck.schema import Diagnosis
 
 #: What an explanation explains, in the words of its sentence.
 CODES, SCALES, OTHERS = "codes", "scales", "bytes"
-
-#: From this cost on an explanation says on what bytes depend, and does not give them: the others come first, and where
-#: they have explained a tensor's bytes they have explained that, too.
-SAYS_ONLY = 5
 
 
 class _Left:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kvcheck.contract import LoadContract
 from kvcheck.diagnose.arbitrate import arbitrate
+from kvcheck.diagnose.elsewhere import elsewhere
 from kvcheck.diagnose.facts import Facts
-from kvcheck.diagnose.faults import FAULTS
+from kvcheck.diagnose.faults import FAULTS, NUMERIC
 from kvcheck.schema import Diagnosis, Emission, Verdict
 
 
@@ -17,7 +18,8 @@ def diagnose(emission: Emission, verdict: Verdict) -> tuple[Diagnosis, ...]:
     if isinstance(emission.contract, LoadContract) or not _condemned(verdict):
         return ()
     facts = Facts(emission, emission.contract, verdict)
-    return arbitrate(facts, [made for fault in FAULTS for made in fault.explanations(facts)])
+    found = [made for fault in FAULTS for made in fault.explanations(facts)]
+    return arbitrate(facts, [*found, *elsewhere(facts, found, NUMERIC)])
 
 
 def observable(emission: Emission, verdict: Verdict) -> tuple[str, ...]:

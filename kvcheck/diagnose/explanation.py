@@ -10,6 +10,11 @@ import numpy.typing as npt
 Mask = npt.NDArray[np.bool_]
 
 
+#: From this cost on an explanation says on what bytes depend, and does not give them: the others come first, and where
+#: they have explained a tensor's bytes they have explained that, too.
+SAYS_ONLY = 5
+
+
 @dataclass(frozen=True, eq=False)  # arrays have no one equality
 class Explanation:
     """A fault that gives some of the emitted wrong bytes exactly.

@@ -45,6 +45,15 @@ class SourceMemory:
         made = images(emission.placement, emission.case, emission.contract, prefill, poison)
         return cls(made, emission.addresses)
 
+    def pieces(self) -> list[tuple[int, Bytes]]:
+        """Every allocation that holds a byte: where it begins, and its bytes."""
+        sizes = (self._stops - self._starts).tolist()
+        firsts = (self._starts + self._shift).tolist()
+        return [
+            (start, self._bytes[first : first + size])
+            for start, first, size in zip(self._starts.tolist(), firsts, sizes, strict=True)
+        ]
+
     def bytes_at(self, addresses: Offsets) -> Bytes:
         """The bytes at `addresses`, in their shape."""
         if not len(self._starts):

@@ -27,7 +27,9 @@ SEED = Case(k_view="qkv", v_view="dense", k_values="normal*5", v_values="normal*
 def _this_fault_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask for this fault and no other."""
     # The package's name for the function hides the module's.
-    monkeypatch.setattr(importlib.import_module("kvcheck.diagnose.diagnose"), "FAULTS", (SiblingPitch(),))
+    module = importlib.import_module("kvcheck.diagnose.diagnose")
+    monkeypatch.setattr(module, "FAULTS", (SiblingPitch(),))
+    monkeypatch.setattr(module, "elsewhere", lambda *_: [])
 
 
 def with_k_pitch(memory: Memory) -> None:
