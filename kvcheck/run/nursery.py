@@ -21,6 +21,7 @@ from kvcheck.api import StoreTarget
 from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.child import own_files, run_alone
 from kvcheck.run.cold import IMPORTS, fresh_command, start_fresh
+from kvcheck.run.limits import EVERY, Limits, limits_here
 from kvcheck.run.protocol import Ended, Hello, Job, TargetInfo
 from kvcheck.schema import Execution
 from kvcheck.targets.engine import MissingEngineError, add_engine_roots
@@ -46,6 +47,8 @@ class _Child:
     pid: int
     started: float
     killed: bool = False
+    limit: str = ""
+    """The limit, other than of time, at which it was killed."""
 
 
 @dataclass
@@ -54,12 +57,15 @@ class _State:
     loaded: dict[str, Loaded]
     cuda: bool
     limit: int
+    limits: Limits
     waiting: list[Job] = field(default_factory=list)
     children: dict[int, _Child] = field(default_factory=dict)
     fresh: list[str] | None = None
     """The command of a fresh interpreter for each case, where this process must not fork."""
     open: bool = True
     buffer: bytes = b""
+    look: float = 0.0
+    """When the children's memory and files are looked at next."""
 
 
 def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
@@ -87,7 +93,7 @@ def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
         _say(answers, Hello(error=f"device {device!r}: {error}"))
         return 0
     _say(answers, hello)
-    state = _State(answers, {one.target.name: one for one in loaded}, machine.cuda, int(jobs))
+    state = _State(answers, {one.target.name: one for one in loaded}, machine.cuda, int(jobs), limits_here())
     if hello.fresh is not None:
         state.fresh = fresh_command(spec, cuda=machine.cuda, arch=machine.arch, jobs=int(jobs))
     try:
@@ -220,10 +226,12 @@ def _serve(state: _State) -> None:
 
 
 def _until_next_limit(state: _State) -> float | None:
-    """Seconds until the first child's time is up; None where none runs."""
+    """Seconds until the children are to be looked at: their memory, or because one's time is up. None without any."""
+    if not state.children:
+        return None
     now = time.monotonic()
     limits = [child.started + _limit(state, child.job) for child in state.children.values() if not child.killed]
-    return max(0.0, min(limits) - now) if limits else (1.0 if state.children else None)
+    return min(EVERY, max(0.0, min(limits, default=now + EVERY) - now))
 
 
 def _limit(state: _State, job: Job) -> float:
@@ -275,18 +283,27 @@ def _reap(state: _State) -> None:
         _kill_group(pid)  # what the case itself has started and left behind
         code = os.waitstatus_to_exitcode(status)
         seconds = time.monotonic() - child.started
-        ended = Ended(child.job.number, code if code >= 0 else None, -code if code < 0 else None, seconds, child.killed)
-        _say(state.answers, ended)
+        late = child.killed and not child.limit
+        exit_status, number = (code, None) if code >= 0 else (None, -code)
+        _say(state.answers, Ended(child.job.number, exit_status, number, seconds, late, child.limit))
 
 
 def _kill_overstayers(state: _State) -> None:
+    """Kill the children, each with its group, that are over a limit."""
     now = time.monotonic()
     for child in state.children.values():
-        if not child.killed and now >= child.started + _limit(state, child.job):
+        if child.killed:
+            continue
+        late = now >= child.started + _limit(state, child.job)
+        if not late and now >= state.look:
+            child.limit = state.limits.exceeded(child.pid, child.job.folder) or ""
+        if late or child.limit:
             child.killed = True
             _kill_group(child.pid)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGKILL)
+    if now >= state.look:
+        state.look = now + EVERY
 
 
 def _kill_group(pid: int) -> None:

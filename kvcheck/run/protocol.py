@@ -83,6 +83,8 @@ class Ended(msgspec.Struct, frozen=True):
     signal: int | None
     seconds: float
     timed_out: bool
+    limit: str = ""
+    """The other limit at which it was killed, in a few words."""
 
 
 class Failure(msgspec.Struct, frozen=True):

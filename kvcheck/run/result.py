@@ -67,6 +67,9 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     if ended.timed_out:
         reason = f"killed after {ended.seconds:.0f} s, at its time limit, in {_stage(folder)}"
         return _unjudged(case, "timeout", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
+    if ended.limit:
+        reason = f"killed {ended.limit}, in {_stage(folder)}"
+        return _unjudged(case, "crash", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
     failure = _failure(folder)
     if failure is not None and ended.signal is None:
         outcome: Outcome = failure.kind

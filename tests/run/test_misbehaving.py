@@ -33,6 +33,9 @@ WAYS: dict[int, tuple[str, Outcome, str]] = {
     19: ("refuses by a subclass of what it lists", "refused", "UnsupportedHere: not these"),
     20: ("refuses in launch 2", "crash", "RuntimeError: refused in launch 2"),
     21: ("raises KeyboardInterrupt", "crash", "KeyboardInterrupt"),
+    25: ("fills its output", "crash", "killed at its limit of 64 MiB of printed text, in launch 1"),
+    26: ("corrupts its heap", "crash", "killed by SIGABRT in launch 1"),
+    27: ("ignores every signal", "pass", ""),
 }
 #: How each of them ends where everything is stored before it goes wrong; the rest ends as above.
 LATE: dict[int, tuple[Outcome, str]] = {
@@ -53,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ran(folder: Path) -> Ran:
     """One run of both targets, good and bad cases mixed, four at a time."""
-    tokens = [1, *range(2, 12), 22, *range(12, 17), 23, *range(17, 22), 24]
+    tokens = [1, *range(2, 12), 22, *range(12, 17), 23, *range(17, 22), 24, 25, 26, 27]
     cases = write_matrix(folder / "tokens.toml", tokens=tokens, heads=1, head_dim=8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KVCHECK_TEST_PIDS", str(folder / "pids"))

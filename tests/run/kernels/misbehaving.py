@@ -123,7 +123,27 @@ def _raise_interrupt() -> NoReturn:
     raise KeyboardInterrupt
 
 
-WAYS[21] = _raise_interrupt
+def _fills_its_output() -> NoReturn:
+    line = b"x" * (1 << 20)
+    while True:
+        os.write(1, line)
+        time.sleep(0.001)
+
+
+def _corrupts_its_heap() -> None:
+    libc = ctypes.CDLL(None)
+    libc.malloc.restype = ctypes.c_void_p
+    block = libc.malloc(1 << 12)
+    ctypes.memset(block - 8, 0xFF, 8)
+    libc.free(ctypes.c_void_p(block))
+
+
+def _handles_signals() -> None:
+    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN)
+
+
+WAYS |= {21: _raise_interrupt, 25: _fills_its_output, 26: _corrupts_its_heap, 27: _handles_signals}
 
 
 @kvcheck.store_target("misbehaving", contract=right.CONTRACT, refuses=(Unsupported,))
