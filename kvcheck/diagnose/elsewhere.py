@@ -160,8 +160,8 @@ def _rows_reading(facts: Facts, source: Own, found: Origin) -> Iterator[Reading]
     elif all(to == head and by_token.get(token) == at for (token, head), (at, to) in known.items()):
         mapped = [by_token.get(token, token) for token in range(starts.shape[0])]
         how = f"with tokens {mapped} for tokens 0 to {len(mapped) - 1}"
-        yield Reading("foreign-read", source.tensor, full, how, 4, {**evidence, "tokens_used": mapped})
+        yield Reading("foreign-read", source.tensor, full, how, 3, {**evidence, "tokens_used": mapped})
     else:
         (token, head), (at, to) = next((key, value) for key, value in sorted(known.items()) if key != value)
         how = f"with its rows for one another: token {token}, head {head} is token {at}, head {to}"
-        yield Reading("foreign-read", source.tensor, full, how, 4, evidence)
+        yield Reading("foreign-read", source.tensor, full, how, 3, evidence)

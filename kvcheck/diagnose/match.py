@@ -19,11 +19,11 @@ class Match:
     """How a prediction fares: of `wrong` codes it explains `codes`, of `wrong_scales` `scales`.
 
     A (token, head) row is explained where every one of its emitted codes and its scale are what the contract allows a
-    kernel that read the predicted values. `wrong_codes` and `wrong_groups` mark what that explains. `proven` says
-    that chance is excluded: explained rows reproduce at least `PROOF` wrong bytes. Rows of one repeated code do not
-    count for that: zeros and saturated values look alike whatever fault made them. A wrong code meets a byte
-    predicted at random less than once in ten times (codes of normal data crowd in some 60 values), so eight in rows
-    without a miss come by chance less than once in 10^8.
+    kernel that read the predicted values. `wrong_codes` and `wrong_groups` mark what that explains; `against` counts
+    rows that are right and would not be. `proven` says that chance is excluded: explained rows reproduce at least
+    `PROOF` wrong bytes. Rows of one repeated code do not count for that: zeros and saturated values look alike
+    whatever fault made them. A wrong code meets a byte predicted at random less than once in ten times (codes of
+    normal data crowd in some 60 values), so eight in rows without a miss come by chance less than once in 10^8.
     """
 
     wrong: int
@@ -32,6 +32,7 @@ class Match:
     scales: int
     rows: int
     proven: bool
+    against: int
     wrong_codes: Mask
     wrong_groups: Mask
 
@@ -81,8 +82,9 @@ def match(facts: Facts, tensor: Tensor, x: Floats) -> Match:
     right, predicted = facts.right(tensor), facts.agreement(tensor, x, emitted)
     wrong, wrong_scale = ~right.codes, _not(right.scales)
     shape = wrong.shape[:2]
-    explained = predicted.codes.all(axis=2) & ~_per_row(_not(predicted.scales), shape)
-    explained &= wrong.any(axis=2) | _per_row(wrong_scale, shape)
+    fits = predicted.codes.all(axis=2) & ~_per_row(_not(predicted.scales), shape)
+    bad = wrong.any(axis=2) | _per_row(wrong_scale, shape)
+    explained = fits & bad
     varied = explained & (emitted.codes != emitted.codes[:, :, :1]).any(axis=2)
     # A code that is open under the prediction agrees with anything, and so explains nothing.
     given = wrong & ~predicted.undefined
@@ -96,6 +98,7 @@ def match(facts: Facts, tensor: Tensor, x: Floats) -> Match:
         scales=int((wrong_scale & _on_groups(explained, wrong_scale)).sum()),
         rows=int(explained.sum()),
         proven=proof >= PROOF,
+        against=int((~fits & ~bad).sum()),
         wrong_codes=given & explained[:, :, None],
         wrong_groups=np.asarray(wrong_scale & _on_groups(explained, wrong_scale)),
     )

@@ -21,8 +21,8 @@ Words = npt.NDArray[np.uint64]
 
 #: Places that a row's signs may have before they are taken to say nothing.
 CHOICES = 8
-#: Rows that a map must account for, and what share of the rows that were found.
-ROWS, SHARE = 3, 0.5
+#: What share of the rows that were found a map must account for.
+SHARE = 0.5
 
 SIGN = 0x80
 
@@ -59,16 +59,25 @@ def origin(facts: Facts, source: Own) -> Origin:
 
 
 def affine(source: Own, found: Origin) -> Map | None:
-    """The map that most rows follow; None where it is not half of them, or fewer than `ROWS`."""
+    """The map that most rows follow; None where it is not half of them."""
     at = found.address // source.item
-    token = _step(found.token, found.head, at) if len(set(found.token.tolist())) > 1 else source.placed.strides[0]
-    head = _step(found.head, found.token, at) if len(set(found.head.tolist())) > 1 else source.placed.strides[1]
+    token: int | None = source.placed.strides[0]
+    head: int | None = source.placed.strides[1]
+    if len(set(found.head.tolist())) > 1:
+        head = _step(found.head, found.token, at)
+    if len(set(found.token.tolist())) > 1:
+        token = _step(found.token, found.head, at)
+    elif head is not None and token is not None and (only := int(found.token[0])):
+        # Of one token alone, not the first, the pitch is a plainer account than the offset, which would move all.
+        away = (found.address - source.base) // source.item - found.head * head - only * token
+        shift = Counter(away.tolist()).most_common(1)[0][0]
+        token += shift // only if shift % only == 0 else 0
     if token is None or head is None:
         return None
     bases = found.address - (found.token * token + found.head * head) * source.item
     ((base, rows),) = Counter(bases.tolist()).most_common(1)
     distinct = len({*zip(found.token.tolist(), found.head.tolist(), strict=True)})
-    if rows < max(ROWS, SHARE * distinct):
+    if rows < SHARE * distinct:
         return None
     return Map(base, (token, head, found.inner), rows)
 

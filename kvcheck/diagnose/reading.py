@@ -110,7 +110,12 @@ def explanation(facts: Facts, reading: Reading) -> Explanation | None:
     made = described(facts, reading)
     evidence = {**made.evidence, "rows_explained": found.rows, "scales_explained": found.scales}
     scales = found.wrong_groups if found.wrong_scales else None
-    return replace(made, codes=found.wrong_codes, scales=scales, evidence=evidence)
+    if found.against:
+        # It holds for a part of the rows only, and which part is one assumption more.
+        evidence["rows_against"] = found.against
+    return replace(
+        made, codes=found.wrong_codes, scales=scales, cost=made.cost + bool(found.against), evidence=evidence
+    )
 
 
 def described(facts: Facts, reading: Reading) -> Explanation:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from judge.emulate import Bytes, Floats, emulate
+from judge.emulate import Bytes, Floats, Memory, emulate
 
 from diagnose.elsewhere import Offsets, reads
+from kvcheck.contract import Contract
 from kvcheck.diagnose import diagnose
+from kvcheck.diagnose.facts import Facts
+from kvcheck.diagnose.origin import Map, Origin, affine
+from kvcheck.diagnose.reading import own
 from kvcheck.formats import bits
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Diagnosis
@@ -21,6 +25,18 @@ TABLE: dict[str, tuple[Offsets, Case, str, str]] = {
         Case(k_view="qkv"),
         "foreign-read",
         "with token pitch 392; declared 384",
+    ),
+    "two rows": (
+        lambda _, p, t, h, d: t * (p.strides[0] + 8) + h * p.strides[1] + d * p.strides[2],
+        Case(tokens=2, heads=1),
+        "foreign-read",
+        "with token pitch 136; declared 128",
+    ),
+    "one row": (
+        lambda _, p, t, h, d: t * p.strides[0] + h * p.strides[1] + d * p.strides[2] + 3,
+        Case(tokens=1),
+        "offset-ignored",
+        "from 3 elements behind its first one",
     ),
     "pitch in bytes": (
         lambda _, p, t, h, d: t * 2 * p.strides[0] + h * p.strides[1] + d * p.strides[2],
@@ -102,3 +118,32 @@ def test_short_and_sign_poor_rows_are_left_open() -> None:
     kernel = TABLE["eight too many"][0]
     for case in (Case(v_values="offset"), Case(head_dim=16)):
         assert "foreign-read" not in {each.fault for each in _diagnosed(kernel, case) if "pitch" in each.says}
+
+
+@pytest.mark.parametrize(
+    ("token", "away", "strides", "shift"),
+    [(1, 8, (136, 128, 1), 0), (2, 8, (132, 128, 1), 0), (2, 7, (128, 128, 1), 7), (0, 8, (128, 128, 1), 8)],
+)
+def test_of_one_token_alone_the_pitch_is_the_plainer_account(
+    token: int, away: int, strides: tuple[int, int, int], shift: int
+) -> None:
+    """One row, found `away` elements behind its own: a pitch where that is a whole one, else an offset."""
+    emission = emulate(case=Case(tokens=3, heads=1))
+    assert isinstance(emission.contract, Contract)
+    source = own(Facts(emission, emission.contract, judge(emission)), "v")
+    assert source is not None
+    address = source.base + 2 * (128 * token + away)
+    found = affine(source, Origin(1, np.array([token]), np.array([0]), np.array([address])))
+    assert found == Map(source.base + 2 * shift, strides, 1)
+
+
+def test_a_reading_that_right_rows_speak_against_says_so() -> None:
+    """Heads 0 and 1 are read eight elements late: the rows of head 2 are evidence against an offset of all."""
+
+    def kernel(memory: Memory) -> None:
+        reads(lambda _, p, t, h, d: t * p.strides[0] + h * p.strides[1] + d + 8 * (h < 2), ("v",))(memory)
+
+    emission = emulate(kernel, Case())
+    (found,) = diagnose(emission, judge(emission))
+    assert found.evidence["rows_against"] == 8
+    assert (found.fault, found.explains) == ("offset-ignored", found.of)
