@@ -18,8 +18,8 @@ class Family:
         self._members = tuple(members)
 
     def observable(self, facts: Facts) -> bool:
-        """Whether any of them is."""
-        return any(fault.observable(facts) for fault in self._members)
+        """Whether all of them are: a pass is not said to have shown what one form of the fault would have hidden."""
+        return all(fault.observable(facts) for fault in self._members)
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """What all of them say, in their order."""

@@ -13,6 +13,7 @@ from kvcheck.diagnose.follows import stale_scales
 from kvcheck.diagnose.misplaced import moved_positions
 from kvcheck.diagnose.part import Part, part
 from kvcheck.diagnose.side import condemned, placed_positions
+from kvcheck.diagnose.strides import dense_rows
 from kvcheck.schema import Tensor
 
 #: Tokens that a sentence names.
@@ -72,9 +73,14 @@ class TokenLost:
     slug = "token-lost"
 
     def observable(self, facts: Facts) -> bool:
-        """Whether a kernel that takes tokens two at a time, and so leaves out an odd last one, would lose a row."""
+        """Whether both usual kernels would lose a row.
+
+        One takes tokens two at a time and leaves out an odd last one; one works on a contiguous copy of the cache.
+        """
         count = facts.emission.case.tokens
-        return count % 2 == 1 and count - 1 in facts.tokens
+        codes = [facts.emission.placement.get(f"{tensor}_codes") for tensor in TENSORS]
+        copied = any(placed.strides != dense_rows(placed) for placed in codes)
+        return copied and count % 2 == 1 and count - 1 in facts.tokens
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """One for each tensor that lost more than the tail of its rows."""

@@ -136,6 +136,9 @@ def _strides(part: Part, where: Indices, away: Mask) -> Iterator[Destination]:
     shift = begin // item
     words = f", {shift:+d} elements from their begin" if shift else ""
     says = f"written with {named_strides(used)}{words}; declared {named_strides(part.placed)}"
+    row = declared[0] if page == 1 else declared[1]
+    if tuple(strides) == declared and row and shift % row == 0:
+        says = f"written {shift // row:+d} rows from their own, {shift:+d} elements"
     fault = "cache-layout" if part.kind == "codes" else "scale-address"
     evidence: dict[str, int | float | str | list[int]] = {
         "strides_used": strides,

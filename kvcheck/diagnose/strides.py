@@ -24,6 +24,10 @@ def wrong_maps(facts: Facts, part: Part) -> list[Destination]:
         if key not in seen:
             seen.add(key)
             made.append(_destination(part, fault, used, words, cost))
+    # The token's number where its slot is due; the same bytes where both are equal.
+    fault = "cache-layout" if part.kind == "codes" else "scale-address"
+    words = "written to the slots that have the tokens' own numbers"
+    made.append(Destination(fault, part.at(part.placed, part.side.rows.tokens), 1, words, {}))
     return made
 
 

@@ -6,6 +6,7 @@ an order of cases is `run`'s to know. They are never named, and never said to be
 
 from __future__ import annotations
 
+from kvcheck.diagnose.exchanged import EXCHANGED
 from kvcheck.diagnose.follows import ForeignRead, Nondeterministic, UninitialisedRead
 from kvcheck.diagnose.lost import LostTail, TokenLost
 from kvcheck.diagnose.misplaced import MISPLACED, WRAPPED_WRITE
@@ -17,6 +18,7 @@ from kvcheck.diagnose.unwanted import NegativeSlot
 WRITES = (
     *MISPLACED,
     WRAPPED_WRITE,
+    *EXCHANGED,
     NegativeSlot(),
     TornSlot(),
     InputMutated(),

@@ -33,12 +33,13 @@ class Fixed:
 
 
 def test_a_name_stands_once_where_it_first_stood() -> None:
-    """Two of three share a name: what they say is said in order, and one that is observable is enough."""
+    """Two of three share a name: what they say is said in order, and both must be observable."""
     emission = emulate(case=Case(heads=1, head_dim=16, tokens=1))
     facts = Facts(emission, emission.contract, judge(emission))  # type: ignore[arg-type]
     found = by_name([Fixed("a", "1", seen=False), Fixed("b", "2", seen=False), Fixed("a", "3", seen=True)])
     assert [fault.slug for fault in found] == ["a", "b"]
-    assert [fault.observable(facts) for fault in found] == [True, False]
+    assert [fault.observable(facts) for fault in found] == [False, False]
+    assert by_name([Fixed("a", "1", seen=True), Fixed("a", "3", seen=True)])[0].observable(facts)
     assert [made.says for made in found[0].explanations(facts)] == ["1", "3"]
 
 

@@ -66,7 +66,7 @@ TABLE: dict[str, tuple[Offsets, Case, str, str]] = {
         "misaligned",
         "in vectors of 16 bytes, each row's offset rounded down to one",
     ),
-    "tail": (TAIL, Case(head_dim=96), "tail-mask", "up to element 64 of 96, zero beyond"),
+    "tail": (TAIL, Case(head_dim=92), "tail-mask", "up to element 64 of 92, zero beyond"),
     "late": (LATE, Case(), "foreign-read", "one token late: token t from row t + 1"),
 }
 

@@ -1,0 +1,85 @@
+"""K's bytes where V's belong, or the other way: both caches' pointers, or halves of one cache, exchanged."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kvcheck.diagnose.destination import lost_or_stray
+from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.facts import TENSORS, Facts, Stored
+from kvcheck.diagnose.match import PROOF
+from kvcheck.diagnose.part import Kind, part
+from kvcheck.diagnose.side import condemned, placed_positions, side
+from kvcheck.diagnose.strides import sibling
+from kvcheck.schema import Tensor
+
+
+class Exchanged:
+    """Codes (`cache-layout`) or scales (`scale-address`) of the sibling stand in a tensor's place."""
+
+    def __init__(self, slug: str, kind: Kind) -> None:
+        """`kind` is what is exchanged."""
+        self.slug = slug
+        self._kind = kind
+
+    def observable(self, facts: Facts) -> bool:
+        """Never by itself: a pass is not said to have shown it, but it is named where it is met."""
+        del facts
+        return False
+
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """One for each tensor whose place holds the sibling's."""
+        if not _alike(facts, self._kind):
+            return []
+        found = [self._explanation(facts, tensor) for tensor in TENSORS]
+        return [each for each in found if each is not None]
+
+    def _explanation(self, facts: Facts, tensor: Tensor) -> Explanation | None:
+        held = part(facts, tensor, self._kind)
+        if held is None or not held.bad.any():
+            return None
+        here, theirs = side(facts, tensor), side(facts, sibling(tensor)).rows
+        found = facts.agreement(
+            theirs.tensor,
+            theirs.x,
+            Stored(
+                here.found.codes if self._kind == "codes" else theirs.due.codes,
+                theirs.due.scale if self._kind == "codes" else here.found.scale,
+            ),
+        )
+        mask = found.codes.reshape(held.lost.shape) if self._kind == "codes" else None
+        if mask is None:
+            assert found.scales is not None
+            mask = np.broadcast_to(found.scales.reshape(held.bad.shape)[:, :, None], held.lost.shape)
+        units = mask.all(axis=2) & held.bad & ~held.lost.any(axis=2)
+        wrong = np.asarray(held.wrong & units[:, :, None])
+        if int((wrong & held.varied[:, :, None]).sum()) < PROOF:
+            return None
+        compared = np.isin(here.rows.tokens, facts.tokens)
+        codes = scales = None
+        if self._kind == "codes":
+            codes = wrong[compared]
+        else:
+            assert here.right_scales is not None
+            scales = np.asarray(wrong.any(axis=2)).reshape(here.right_scales.shape)[compared]
+        other = theirs.tensor.upper()
+        return Explanation(
+            fault=self.slug,
+            tensor=tensor,
+            codes=codes,
+            scales=scales,
+            others=lost_or_stray(facts, np.unique(placed_positions(held.placed, held.due_at[wrong]))),
+            of_others=condemned(facts),
+            cost=2,
+            says=f"{other}'s {self._kind} stand where {tensor.upper()}'s belong",
+            evidence={"units": int(units.sum())},
+        )
+
+
+def _alike(facts: Facts, kind: Kind) -> bool:
+    """Whether K and V store alike: rows of one size, and some."""
+    k, v = (facts.emission.placement.find(f"{tensor}_{kind}") for tensor in TENSORS)
+    return k is not None and v is not None and k.dims[2:] == v.dims[2:] and len(facts.tokens) > 0
+
+
+EXCHANGED = (Exchanged("cache-layout", "codes"), Exchanged("scale-address", "scales"))
