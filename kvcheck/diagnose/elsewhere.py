@@ -119,15 +119,20 @@ def _name(facts: Facts, source: Own, followed: Map) -> tuple[str, str]:
     if other is not None and followed.base == other.base:
         return "foreign-read", f"{other.tensor.upper()}'s memory"
     theirs = declared if other is None else other.placed.strides
-    if used[0] != declared[0] and used[0] == theirs[0]:
-        return "sibling-pitch", f"the pitch is {_sibling(source.tensor).upper()}'s"
-    if used[1] != declared[1] and used[1] == theirs[1]:
-        return "sibling-pitch", f"the head pitch is {_sibling(source.tensor).upper()}'s"
-    if used[2] == 1 != declared[2]:
-        return "inner-stride-ignored", ""
-    if used[1] == dim != declared[1] or used[0] == heads * dim != declared[0]:
-        return "dense-heads", ""
-    return ("offset-ignored" if used == declared else "foreign-read"), ""
+    sibling = _sibling(source.tensor).upper()
+    fits: tuple[tuple[bool, str, str], ...] = (
+        (used[0] != declared[0] and used[0] == theirs[0], "sibling-pitch", f"the pitch is {sibling}'s"),
+        (
+            used[1] == dim != declared[1] and used[2] == declared[2],
+            "dense-heads",
+            f"a dense one, and {sibling}'s" if theirs[1] == dim else "",
+        ),
+        (used[1] != declared[1] and used[1] == theirs[1], "sibling-pitch", f"the head pitch is {sibling}'s"),
+        (used[2] == 1 != declared[2], "inner-stride-ignored", ""),
+        (used[0] == heads * dim != declared[0], "dense-heads", ""),
+        (used == declared, "offset-ignored", ""),
+    )
+    return next(((slug, words) for fit, slug, words in fits if fit), ("foreign-read", ""))
 
 
 def _sibling(tensor: Tensor) -> Tensor:

@@ -56,6 +56,12 @@ TABLE: dict[str, tuple[Offsets, Case, str, str]] = {
         "sibling-pitch",
         "with head pitch 144; declared 128 (the head pitch is K's)",
     ),
+    "heads dense, offset": (
+        lambda _, p, t, h, d: t * p.strides[0] + h * p.dims[2] + d * p.strides[2] + 5,
+        Case(v_view="head_padded"),
+        "dense-heads",
+        "with head pitch 128; declared 144, from 5 elements behind its first one (a dense one, and K's)",
+    ),
     "interleaved": (
         lambda _, p, t, h, d: t * p.strides[0] + h + d * p.dims[1],
         Case(heads=5),
@@ -103,7 +109,9 @@ def _toward_zero(scaled: Floats) -> Bytes:
     return bits.encode(scaled, rounding="rtz")
 
 
-@pytest.mark.parametrize("name", ["eight too many", "pitch in bytes", "head pitch and offset", "odd heads"])
+@pytest.mark.parametrize(
+    "name", ["eight too many", "pitch in bytes", "head pitch and offset", "odd heads", "heads dense, offset"]
+)
 def test_a_map_and_a_rounding_are_both_named(name: str) -> None:
     """The rows come from elsewhere and their codes are truncated: V's address first, its rounding beside it."""
     kernel, case, fault, how = TABLE[name]
