@@ -65,6 +65,11 @@ def hold(part: Part, destination: Destination) -> Held | None:
     if part.kind == "scales":
         # A byte of a scale where nobody's bytes should change is there by chance far less often than a code is.
         proof += int(np.isin(varied, final(part.facts).stray).sum())
+    elif len(left) >= PROOF:
+        # Rows of one repeated code: so many stray bytes just where lost ones would have gone do not come by chance.
+        proof += (
+            int(np.isin(np.unique(places[stands & found[:, :, None] & ~hidden]), final(part.facts).stray).sum()) // 4
+        )
     return Held(destination, moved, explained, proof)
 
 

@@ -103,6 +103,13 @@ def test_wrong_pages_are_named(kernel: Store, form: Form, fault: str, words: str
     assert sum(explained(each) for each in found[:4]) > 0.9 * found[0].of_others
 
 
+def test_rows_of_one_repeated_code_are_told_by_their_place() -> None:
+    """They look alike, but as many bytes are lost where they are due as are stray where K's strides lead."""
+    case = Case(heads=3, head_dim=64, k_cache="head_padded", v_cache="padded", v_values="constant", tokens=2)
+    found = said(emitted(Store(codes=siblings, sides="v"), case))
+    assert (found[0].fault, found[0].tensor) == ("sibling-cache-stride", "v")
+
+
 def test_offsets_of_16_bits_are_named_with_the_first_that_wraps() -> None:
     """Row offsets that are too large for the integer that holds them; rows below are not touched."""
 
