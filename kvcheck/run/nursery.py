@@ -166,6 +166,7 @@ def _hello(loaded: tuple[Loaded, ...], missing: dict[str, str], machine: _Machin
     import kvcheck.run.case  # noqa: F401, PLC0415 - what every child needs, loaded once before the forks
     from kvcheck.lowering.triton_launches import warm  # noqa: PLC0415
     from kvcheck.run.environment import environment, gpu_label, in_child  # noqa: PLC0415
+    from kvcheck.run.rehearse import rehearse_interpreted, share_memory  # noqa: PLC0415
 
     warm(interpreted=not machine.cuda)
     facts = in_child(lambda: {**environment(cuda=machine.cuda), "label": gpu_label() if machine.cuda else ""})
@@ -176,6 +177,8 @@ def _hello(loaded: tuple[Loaded, ...], missing: dict[str, str], machine: _Machin
     doubt = None
     if any(info.execution == "interpreted" for info in infos):
         doubt = _correct_interpreter(machine.arch)
+        rehearse_interpreted()
+    share_memory()
     threads = len(os.listdir("/proc/self/task"))  # noqa: PTH208 - names are enough
     return Hello(infos, machine.cuda, machine.arch, facts, threads, device=label, fresh=fresh, doubt=doubt)
 

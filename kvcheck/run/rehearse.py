@@ -1,0 +1,32 @@
+"""What a child does for the first time, done once before the forks: modules imported late, caches filled."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+
+import torch
+
+from kvcheck.kernels.store import store
+from kvcheck.run.case import run_case
+from kvcheck.run.protocol import Job
+from kvcheck.schema import Case
+
+#: A case that is soon done and takes every step.
+SMALL = Case(tokens=1, heads=1, head_dim=16)
+
+
+def rehearse_interpreted() -> None:
+    """Run a small case of kvcheck's own store in Triton's interpreter, in this process. What comes of it is no matter.
+
+    On the CPU alone: a process that forks must never touch the GPU. The target under test is not called: a child must
+    find it as the import left it.
+    """
+    with tempfile.TemporaryDirectory(prefix="kvcheck-") as folder:
+        run_case(Job(-1, store.name, SMALL, folder, 60.0), store, torch.device("cpu"))
+
+
+def share_memory() -> None:
+    """Keep the garbage collector off what is loaded: what it writes to, every child would have to copy."""
+    gc.collect()
+    gc.freeze()
