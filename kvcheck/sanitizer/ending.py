@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 #: A line that sums up, and the number that it gives: `ERROR SUMMARY: 1,234 errors`, `1 error`,
 #: `RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)`.
-_SUMMARY = re.compile(r"^=+\s*(?P<what>[A-Z]+) SUMMARY: (?P<count>[\d,]+) (?:error|hazard)s?\b", re.MULTILINE)
+#: A number is as the tool writes it, or it is none: damage such as `,`, `0,0` or thousands of digits is no count.
+_SUMMARY = re.compile(
+    r"^=+\s*(?P<what>[A-Z]+) SUMMARY: (?P<count>0|[1-9][0-9]{0,17}|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,5}) "
+    r"(?:error|hazard)s?\b",
+    re.MULTILINE,
+)
 
 #: Words of the tool's where it could not do its work, or does not say all that it found.
 _TROUBLE = (

@@ -140,4 +140,7 @@ def _frames(record: ET.Element) -> tuple[str, ...]:
 
 
 def _text_of(element: ET.Element) -> str:
-    return ET.tostring(element, encoding="unicode").strip()[:_LONGEST]
+    try:
+        return ET.tostring(element, encoding="unicode").strip()[:_LONGEST]
+    except RecursionError:  # It writes what lies within by calling itself, and reads it without.
+        return f"<{element.tag}>, nested too deeply to be shown"[:_LONGEST]

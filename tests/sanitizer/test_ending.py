@@ -75,6 +75,15 @@ def test_counts() -> None:
     assert [counted(printed(each)) for each in (0, 7)] == [0, 7]
     assert counted(printed(0) + printed(0)) == 0
     assert counted("ERROR SUMMARY: 0 errors") is None
+    assert counted("========= ERROR SUMMARY: 1,234,567 errors") == 1_234_567
+
+
+@pytest.mark.parametrize("number", [",", "0,0", "00", "1,23", "12,", ",1", "9" * 5000, "\u0660"])
+def test_a_damaged_number_is_no_count(number: str) -> None:
+    """Not zero, and not another exception: the run is in doubt."""
+    text = f"{BANNER}========= ERROR SUMMARY: {number} errors\n"
+    assert counted(text) is None
+    assert "no summary" in doubt(ended(0, text), 0)
 
 
 @settings(max_examples=300)

@@ -70,6 +70,12 @@ def test_what_is_not_known_is_kept() -> None:
     assert found.unknown == ("<novel>7</novel>", "<summary>2</summary>")
 
 
+def test_what_is_nested_too_deeply_is_named() -> None:
+    """An unknown part is kept by its name where it cannot be written out."""
+    (kept,) = parse(saved(["<novel>" * 5000 + "</novel>" * 5000]), "memcheck").unknown
+    assert kept == "<novel>, nested too deeply to be shown"
+
+
 @pytest.mark.parametrize(
     ("xml", "says"),
     [
