@@ -21,6 +21,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     out: options.Out = Path("reports"),
     select: options.Select = None,
     shard: options.Shard = None,
+    resume: options.Resume = False,
     timeout: options.Timeout = 60.0,
     require_native: options.RequireNative = False,
     strict: options.Strict = False,
@@ -51,7 +52,9 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
         capability(name)
     folders = options.engine_folders(engine_path)
     run = Options(
-        device, tuple(arch or ()), require_native, jobs, timeout, expect_declared, confirm=True, engine_paths=folders
-    )
-    command = shlex.join(["kvcheck", *sys.argv[1:]])
+        device, tuple(arch or ()), require_native, jobs, timeout, expect_declared,
+        confirm=True, engine_paths=folders, resume=resume,
+    )  # fmt: skip
+    # A run that was resumed is the run that was not cut.
+    command = shlex.join(["kvcheck", *(word for word in sys.argv[1:] if word != "--resume")])
     raise typer.Exit(run_targets(target or ["store"], cases, run, out, command, strict=strict))

@@ -85,6 +85,13 @@ def check_timeout(timeout: float) -> None:
 
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the reports go.")]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Take over what a run that was cut has left in --out. Where kernel, cases or machine differ, run anew.",
+    ),
+]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time limit of one case.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail also on legal codes and on refused cases.")]
 ExpectDeclared = Annotated[

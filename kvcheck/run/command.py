@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,11 +15,14 @@ import msgspec
 from kvcheck.errors import KvcheckError, ReportError, SelectionError, TargetError
 from kvcheck.report.build import build
 from kvcheck.report.exit_codes import INTERRUPTED, exit_code
+from kvcheck.report.plain import one_line
 from kvcheck.report.progress import Progress
 from kvcheck.report.terminal import show
 from kvcheck.report.write import Written, folder, write
 from kvcheck.run.compiled import Compiling
 from kvcheck.run.devices import devices_of, share
+from kvcheck.run.journal import NAME, Journal, Kept, kept
+from kvcheck.run.journal_key import key_of
 from kvcheck.run.judges import Judges
 from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery
@@ -129,12 +133,21 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
     nursery, *beside = nurseries
     hello = _together(nurseries)
     place = folder(_report((), work, hello, info), work.out, work.folders())
-    _forget(place / "cases")
+    key = {**key_of(info, hello, work.cases, work.options), "witnesses": "" if work.witnesses is None else "sanitizers"}
+    earlier = kept(place / NAME, key) if work.options.resume else Kept({})
+    if work.options.resume:
+        _say_resumed(info.name, earlier, len(work.cases))
+    _forget(place / "cases", earlier.results)
     done: list[CaseResult] = []
     stopped: KeyboardInterrupt | None = None
-    with Progress(len(work.cases), f"{info.name} on {hello.arch}, {info.execution}") as progress:
+    with (
+        Journal(place / NAME, key, earlier.results) as journal,
+        Progress(len(work.cases), f"{info.name} on {hello.arch}, {info.execution}") as progress,
+    ):
 
         def on_result(result: CaseResult) -> None:
+            if result.id not in earlier.results:
+                journal.add(result)
             done.append(result)
             progress.advance(result)
 
@@ -143,7 +156,10 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
             if work.witnesses is not None:
                 done[:] = work.witnesses.run(nursery, spec, info, work.cases, options, on_result)
             else:
-                done[:] = run_target(nursery, info, work.cases, options, on_result, beside=beside, judges=work.judges)
+                done[:] = run_target(
+                    nursery, info, work.cases, options, on_result,
+                    beside=beside, judges=work.judges, earlier=earlier.results,
+                )  # fmt: skip
         except KeyboardInterrupt as interrupt:
             stopped = interrupt
     report = _report(done, work, hello, info)
@@ -187,7 +203,18 @@ def _report(results: Sequence[CaseResult], work: _Work, hello: Hello, info: Targ
     )
 
 
-def _forget(folder_: Path) -> None:
-    """Remove the emissions that an earlier run kept here: they would be taken for this run's."""
+def _say_resumed(name: str, earlier: Kept, planned: int) -> None:
+    """Say how much of an earlier run counts, or why none does."""
+    if earlier.anew:
+        said = f"{name} runs anew: {earlier.anew}"
+    else:
+        dropped = "; its journal is damaged behind them" if earlier.damaged else ""
+        said = f"{name}: {len(earlier.results)} of {planned} cases are taken over{dropped}"
+    sys.stderr.write(f"kvcheck: --resume: {one_line(said)}\n")
+
+
+def _forget(folder_: Path, but: Container[str]) -> None:
+    """Remove the emissions that an earlier run kept here: they would be taken for this run's. `but` are taken over."""
     for file in folder_.glob("*.msgpack"):
-        file.unlink(missing_ok=True)
+        if file.stem not in but:
+            file.unlink(missing_ok=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
 from kvcheck.contract import Contract
+from kvcheck.matrix.ids import case_id
 from kvcheck.memory.forms import Unplaceable
 from kvcheck.memory.place import place
 from kvcheck.run.confirm import chosen, confirm, job_of
@@ -78,7 +80,7 @@ class _Run:
         self.on_result(result)
 
 
-def run_target(
+def run_target(  # noqa: PLR0913 - what a run is made of; the last three are named at the call
     nursery: Nursery,
     info: TargetInfo,
     cases: Sequence[Case],
@@ -87,16 +89,21 @@ def run_target(
     *,
     beside: Sequence[Nursery] = (),
     judges: Judges | None = None,
+    earlier: Mapping[str, CaseResult] = MappingProxyType({}),
 ) -> tuple[CaseResult, ...]:
     """The results of all cases, in the cases' order. `on_result` is called with each as it comes.
 
     The nurseries `beside` have the same target loaded, and share the cases. Without judges, cases are judged here.
+    Cases that `earlier` knows by their id are not run again.
     """
     with tempfile.TemporaryDirectory(prefix="kvcheck-") as folder:
         run = _Run(cases, info, options, Path(folder), on_result)
         keys: dict[int, Hashable] = {}
         runnable: list[int] = []
         for number, case in enumerate(cases):
+            if (known := earlier.get(case_id(case))) is not None:
+                run.done(number, known)
+                continue
             kept_back = _not_here(nursery, info, options) or _not_taken(case, info, cuda=nursery.hello.cuda)
             if kept_back is None:
                 runnable.append(number)
