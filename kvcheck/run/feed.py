@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -56,6 +57,7 @@ class Feed:
         self._lanes = [_Lane(nursery) for nursery in nurseries]
         self._judges, self._order, self._desk = judges, order, desk
         self._asked: dict[str, tuple[int, Nursery]] = {}
+        self._again: set[int] = set()
 
     def run(self) -> None:
         """Run and judge every case. Raises KvcheckError where a nursery that died cannot be started again.
@@ -110,6 +112,10 @@ class Feed:
     def _take(self, lane: _Lane) -> None:
         """Have judged what a nursery's children have left."""
         for ended in lane.nursery.take():
+            if _from_outside(ended) and ended.number not in self._again:
+                self._again.add(ended.number)
+                self._submit(lane, ended.number)
+                continue
             job = lane.flying.pop(ended.number)
             if lane.tried == ended.number:
                 lane.tried = None
@@ -140,3 +146,8 @@ class Feed:
                 lane.tried = None
             lane.suspects += sorted(lane.flying)
             lane.flying.clear()
+
+
+def _from_outside(ended: Ended) -> bool:
+    """Whether somebody else may have ended a child: SIGKILL is no kernel's way to fail."""
+    return ended.signal == signal.SIGKILL and not ended.timed_out and not ended.limit
