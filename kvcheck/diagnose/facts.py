@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from kvcheck.contract import Computed, Contract
+from kvcheck.contract import Computed, Contract, Given
 from kvcheck.diagnose.image import SourceMemory
 from kvcheck.draw import dtypes
 from kvcheck.draw.image import case_inputs
@@ -175,7 +175,13 @@ class Facts:
         if isinstance(rule, Computed):
             scale = right_scales(rule, x)
             return scale[:, None] if scale.ndim == 1 else scale
+        return self.given(tensor)
+
+    def given(self, tensor: Tensor) -> Floats:
+        """The given scale of K or V, `[1]` or `[heads]`; the contract's scale must be `Given`."""
+        rule = self.contract.scale
         given = self._inputs.k_scale if tensor == "k" else self._inputs.v_scale
+        assert isinstance(rule, Given)
         assert given is not None
         return given if rule.dtype == "fp32" else dtypes.to_float32(dtypes.from_float32(given, rule.dtype), rule.dtype)
 

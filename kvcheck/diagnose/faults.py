@@ -6,11 +6,12 @@ from kvcheck.diagnose.encoding import DOUBLE_ROUNDING_BF16, DOUBLE_ROUNDING_FP16
 from kvcheck.diagnose.family import by_name
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.reads import READS
+from kvcheck.diagnose.scales import SCALES
 from kvcheck.diagnose.sibling_pitch import SiblingPitch
 from kvcheck.diagnose.writes import WRITES
 
 #: Faults of scales and codes: what is done to rows, wherever they were read. They may come on top of a wrong address.
-NUMERIC: tuple[Fault, ...] = (DOUBLE_ROUNDING_FP16, DOUBLE_ROUNDING_BF16, ROUNDING_MODE)
+NUMERIC: tuple[Fault, ...] = (DOUBLE_ROUNDING_FP16, DOUBLE_ROUNDING_BF16, ROUNDING_MODE, *SCALES)
 
 #: In the order in which equals are named: new ones go to the end, reports point into the list of their own run.
 FAULTS: tuple[Fault, ...] = by_name((SiblingPitch(), *NUMERIC, *READS, *WRITES))
