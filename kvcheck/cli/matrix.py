@@ -22,6 +22,8 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     select: options.Select = None,
     shard: options.Shard = None,
     resume: options.Resume = False,
+    junit: options.Junit = None,
+    baseline: options.Baseline = None,
     timeout: options.Timeout = 60.0,
     require_native: options.RequireNative = False,
     strict: options.Strict = False,
@@ -36,6 +38,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     from kvcheck.matrix.load import load_cases  # noqa: PLC0415
     from kvcheck.matrix.select import select as chosen  # noqa: PLC0415
     from kvcheck.matrix.select import shard as part  # noqa: PLC0415
+    from kvcheck.report.deliver import wanted  # noqa: PLC0415
     from kvcheck.run.command import run_targets  # noqa: PLC0415
     from kvcheck.run.devices import devices_of  # noqa: PLC0415
     from kvcheck.run.options import Options  # noqa: PLC0415
@@ -50,6 +53,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
         cases = part(cases, shard)
     for name in arch or ():
         capability(name)
+    asked = wanted(junit, baseline)
     folders = options.engine_folders(engine_path)
     run = Options(
         device, tuple(arch or ()), require_native, jobs, timeout, expect_declared,
@@ -57,4 +61,4 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     )  # fmt: skip
     # A run that was resumed is the run that was not cut.
     command = shlex.join(["kvcheck", *(word for word in sys.argv[1:] if word != "--resume")])
-    raise typer.Exit(run_targets(target or ["store"], cases, run, out, command, strict=strict))
+    raise typer.Exit(run_targets(target or ["store"], cases, run, out, command, strict=strict, asked=asked))

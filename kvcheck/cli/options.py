@@ -85,6 +85,15 @@ def check_timeout(timeout: float) -> None:
 
 
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the reports go.")]
+Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write the reports as JUnit XML too.")]
+Baseline = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline",
+        metavar="REPORT",
+        help="Say what changed since a report, or a folder of them; fail where it is worse.",
+    ),
+]
 Resume = Annotated[
     bool,
     typer.Option(

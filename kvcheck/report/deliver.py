@@ -24,6 +24,9 @@ class Wanted(msgspec.Struct, frozen=True):
     baseline: tuple[Report, ...] = ()
 
 
+NOTHING = Wanted()
+
+
 def wanted(junit: Path | None = None, baseline: Path | None = None) -> Wanted:
     """Read the baseline, a report or a folder of them, before the run. Raises ReportError where it cannot be read."""
     reports = find([baseline]) if baseline is not None else []

@@ -14,7 +14,8 @@ import msgspec
 
 from kvcheck.errors import KvcheckError, ReportError, SelectionError, TargetError
 from kvcheck.report.build import build
-from kvcheck.report.exit_codes import INTERRUPTED, exit_code
+from kvcheck.report.deliver import NOTHING, Wanted, deliver
+from kvcheck.report.exit_codes import INTERRUPTED, combine, exit_code
 from kvcheck.report.plain import one_line
 from kvcheck.report.progress import Progress
 from kvcheck.report.terminal import show
@@ -57,7 +58,7 @@ class _Work:
         return [files.json.parent for files in self.written]
 
 
-def run_targets(
+def run_targets(  # noqa: PLR0913 - a command's options; the last three are named at the call
     specs: Sequence[str],
     cases: Sequence[Case],
     options: Options,
@@ -66,11 +67,12 @@ def run_targets(
     *,
     strict: bool,
     witnesses: Witnesses | None = None,
+    asked: Wanted = NOTHING,
 ) -> int:
     """Run every target, before witnesses if there are any, write its report, print what was found; the exit code.
 
     Raises KvcheckError where a target is unknown, or cannot be loaded, before any case of it has run; and where `out`
-    cannot be written, before any case has.
+    cannot be written, before any case has. `asked` is what the run hands over beside its reports.
     """
     for spec in specs:
         check_name(spec)
@@ -92,7 +94,14 @@ def run_targets(
             show(work.reports, work.written, strict=strict)
         raise
     code = INTERRUPTED if interrupted else exit_code(work.reports, strict=strict)
+    try:
+        added, told = deliver(work.reports, asked, os.environ, strict=strict)
+    except KvcheckError:
+        show(work.reports, work.written, code=code, strict=strict)
+        raise
+    code = combine((code, added))
     show(work.reports, work.written, code=code, strict=strict)
+    sys.stdout.write("".join(f"{line}\n" for line in told))
     return code
 
 
