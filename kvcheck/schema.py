@@ -320,6 +320,8 @@ class DeterminismVerdict(msgspec.Struct, frozen=True):
     v_drift: int = 0
     first: FirstByte | None = None
     """Its `want` is what launch 1 stored there, its `got` what its repetition did."""
+    processes: int = 1
+    """Processes that ran the case, each all its launches."""
 
 
 class InputsVerdict(msgspec.Struct, frozen=True):

@@ -24,6 +24,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     resume: options.Resume = False,
     junit: options.Junit = None,
     baseline: options.Baseline = None,
+    repeat: options.Repeat = 1,
     timeout: options.Timeout = 60.0,
     require_native: options.RequireNative = False,
     strict: options.Strict = False,
@@ -57,7 +58,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     folders = options.engine_folders(engine_path)
     run = Options(
         device, tuple(arch or ()), require_native, jobs, timeout, expect_declared,
-        confirm=True, engine_paths=folders, resume=resume,
+        confirm=True, engine_paths=folders, resume=resume, repeat=repeat,
     )  # fmt: skip
     # A run that was resumed is the run that was not cut.
     command = shlex.join(["kvcheck", *(word for word in sys.argv[1:] if word != "--resume")])

@@ -94,6 +94,12 @@ Baseline = Annotated[
         help="Say what changed since a report, or a folder of them; fail where it is worse.",
     ),
 ]
+Repeat = Annotated[
+    int,
+    typer.Option(
+        "--repeat", min=1, metavar="N", help="Run each case that passes in N processes, and compare their bytes."
+    ),
+]
 Resume = Annotated[
     bool,
     typer.Option(

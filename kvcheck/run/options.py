@@ -28,6 +28,8 @@ class Options:
     """Where failing cases keep their emissions; None keeps none."""
     engine_paths: tuple[Path, ...] = ()
     """Folders to import engines from, before all others."""
+    repeat: int = 1
+    """Processes that run each case that passes, the first included."""
     resume: bool = False
     """Take over what a run that was cut has left in its folder."""
     witness: Literal["", "shadow", "record"] = ""

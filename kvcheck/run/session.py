@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ from kvcheck.run.options import Options
 from kvcheck.run.order import Order, kernel_key
 from kvcheck.run.pool import Nursery, NurseryLostError
 from kvcheck.run.protocol import RECORDING, Ended, Job, TargetInfo
+from kvcheck.run.repeated import with_repetition
 from kvcheck.run.result import not_run, result_of
 from kvcheck.run.sanitized import with_runs
 from kvcheck.run.shadowed import read
@@ -121,7 +122,22 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
             Feed([nursery, *beside], judges, Order(runnable, keys), run).run()
             if options.confirm:
                 _confirm(run, nursery)
+            _repeat(run, [nursery, *beside], judges, keys)
     return tuple(run.results[number] for number in range(len(cases)))
+
+
+def _repeat(run: _Run, nurseries: Sequence[Nursery], judges: Judges | None, keys: Mapping[int, Hashable]) -> None:
+    """Run every case that passes in more processes, as often as was asked, and compare their bytes."""
+    for process in range(2, run.options.repeat + 1):
+        passed = [number for number in sorted(run.results) if run.results[number].outcome == "pass"]
+        root = run.root / f"process-{process}"
+        root.mkdir()
+        again = _Run(run.cases, run.info, replace(run.options, keep=None, records=None), root, lambda _: None)
+        Feed(
+            nurseries, judges, Order(passed, {number: keys[number] for number in passed if number in keys}), again
+        ).run()
+        for number, result in again.results.items():
+            run.results[number] = with_repetition(run.results[number], result, process)
 
 
 def _confirm(run: _Run, nursery: Nursery) -> None:

@@ -1,0 +1,40 @@
+"""Cases that run in several processes: what differs between them is a finding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kvcheck.run.repeated import with_repetition
+from kvcheck.run.result import not_run
+from kvcheck.schema import Case
+
+from .command import KERNELS, matrix, write_matrix
+
+PASS = not_run(Case(), "pass", "")
+
+
+def test_other_bytes_in_another_process_are_a_violation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Either would pass alone. A store that is the same in three processes passes, and the report says three."""
+    monkeypatch.setenv("KVCHECK_TEST_FIRST", str(tmp_path / "first"))
+    one = write_matrix(tmp_path / "one.toml", tokens=[1], heads=1, head_dim=8)
+    (case,) = matrix(tmp_path / "out", one, "--target", KERNELS / "fickle.py", "--repeat", 2).report.cases
+    assert case.outcome == "violation"
+    assert case.reason == "nondeterministic: process 2 stored other bytes than process 1, though both pass"
+    (case,) = matrix(tmp_path / "later", one, "--target", KERNELS / "fickle.py", "--repeat", 3).report.cases
+    assert (case.outcome, case.determinism.processes) == ("pass", 3)
+
+
+def test_another_outcome_never_makes_it_better() -> None:
+    """A failure stays what it was; what is unknown of a repetition is unknown of the case."""
+    crash = not_run(Case(), "crash", "died")
+    assert with_repetition(crash, PASS, 2) == crash
+    found = with_repetition(PASS, crash, 3)
+    assert (found.outcome, found.determinism.processes) == ("violation", 3)
+    assert found.reason == "nondeterministic: passes in process 1, and in process 3 ends as crash (died)"
+    unknown = with_repetition(PASS, not_run(Case(), "inconclusive", "no"), 2)
+    assert (unknown.outcome, unknown.reason) == ("inconclusive", "process 2: no")
+    silent = with_repetition(PASS, msgspec.structs.replace(crash, reason=""), 2)
+    assert silent.reason == "nondeterministic: passes in process 1, and in process 2 ends as crash"
