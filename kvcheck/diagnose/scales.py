@@ -20,6 +20,8 @@ from kvcheck.schema import Tensor
 COMMON_MAXIMUM = 240.0
 #: A recovered constant is believed where it is a multiple of this: kernels write 127, 240, 57344, 0.5.
 STEP = 0.25
+#: ... and, where one quotient is all there is, no more than this.
+LARGEST_ALONE = 512.0
 
 
 def _encoded(facts: Facts, scaled: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
@@ -58,11 +60,8 @@ def other_maximum(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         return None
     amax = largest_magnitudes(rule, facts.values(tensor))
     limit = _maximum(_grouped(bounded(rule, amax)), emitted.scale)
-    right = facts.right(tensor).scales
-    if limit == rule.maximum and right is not None and right.all():
+    if limit is None or limit == rule.maximum:  # nothing is recovered: the one that is asked for most
         limit = COMMON_MAXIMUM if rule.maximum != COMMON_MAXIMUM else COMMON_MAXIMUM / 2
-    if limit is None or limit == rule.maximum:
-        return None
     with np.errstate(all="ignore"):
         scale = finished(rule, amax, derived(rule.derive, bounded(rule, amax), np.float32(limit)))
     says = (
@@ -80,7 +79,9 @@ def _maximum(amax: Floats, scale: Floats) -> float | None:
         return None
     found = float(np.median(amax[some].astype(np.float64) / scale[some]))
     nearest = round(found / STEP) * STEP
-    return nearest if nearest > 0 and np.isfinite(nearest) else None
+    # One amax and its scale have always some quotient: it is believed where it could be a format's largest value.
+    alone = len(np.unique(amax[some])) == 1
+    return nearest if nearest > 0 and not (alone and nearest > LARGEST_ALONE) else None
 
 
 def _population(words: str, values: Callable[[Facts, Tensor, Floats], Floats]) -> Form:
@@ -224,7 +225,6 @@ SCALES = (
             _used("those of the values with the scale applied twice", _twice),
         ),
     ),
-    ScaleFault("wrong-max", (other_maximum,)),
     ScaleFault(
         "amax-population",
         (
@@ -235,6 +235,7 @@ SCALES = (
             _population("K and V together", _both),
         ),
     ),
+    ScaleFault("wrong-max", (other_maximum,)),
     ScaleFault(
         "scale-rounded",
         (
