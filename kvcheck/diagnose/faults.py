@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kvcheck.diagnose.codes import CODES
 from kvcheck.diagnose.encoding import DOUBLE_ROUNDING_BF16, DOUBLE_ROUNDING_FP16, ROUNDING_MODE
 from kvcheck.diagnose.family import by_name
 from kvcheck.diagnose.fault import Fault
@@ -11,7 +12,7 @@ from kvcheck.diagnose.sibling_pitch import SiblingPitch
 from kvcheck.diagnose.writes import WRITES
 
 #: Faults of scales and codes: what is done to rows, wherever they were read. They may come on top of a wrong address.
-NUMERIC: tuple[Fault, ...] = (DOUBLE_ROUNDING_FP16, DOUBLE_ROUNDING_BF16, ROUNDING_MODE, *SCALES)
+NUMERIC: tuple[Fault, ...] = (DOUBLE_ROUNDING_FP16, DOUBLE_ROUNDING_BF16, ROUNDING_MODE, *SCALES, *CODES)
 
 #: In the order in which equals are named: new ones go to the end, reports point into the list of their own run.
 FAULTS: tuple[Fault, ...] = by_name((SiblingPitch(), *NUMERIC, *READS, *WRITES))

@@ -43,7 +43,7 @@ def _applied(facts: Facts, x: Floats, scale: Floats) -> Floats:
         return apply_scale(facts.contract, x, element_scales(facts.contract, scale, x.shape))
 
 
-def _followed(facts: Facts, tensor: Tensor, scale: Floats) -> Stored:
+def followed(facts: Facts, tensor: Tensor, scale: Floats) -> Stored:
     """What is stored by a kernel that computes this scale, and uses what it computed."""
     return Stored(_encoded(facts, _applied(facts, facts.values(tensor), scale)), _grouped(scale))
 
@@ -67,7 +67,7 @@ def other_maximum(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     says = (
         f"scales are those of {limit:g} for the largest value, where {rule.maximum:g} is due, and its codes are theirs"
     )
-    return Made(_followed(facts, tensor, scale), says, {"maximum": limit, "due": rule.maximum})
+    return Made(followed(facts, tensor, scale), says, {"maximum": limit, "due": rule.maximum})
 
 
 def _maximum(amax: Floats, scale: Floats) -> float | None:
@@ -93,7 +93,7 @@ def _population(words: str, values: Callable[[Facts, Tensor, Floats], Floats]) -
             return None
         scale = right_scales(rule, values(facts, tensor, facts.values(tensor)))
         says = f"scales are those of the largest magnitude of {words}, and its codes are theirs"
-        return Made(_followed(facts, tensor, scale), says, {"population": words})
+        return Made(followed(facts, tensor, scale), says, {"population": words})
 
     return form
 
@@ -126,7 +126,7 @@ def without_least(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         return None
     scale = right_scales(replace(rule, eps=0.0, zero_row=None), facts.values(tensor))
     says = "scales have no least value: rows of zeros, or of less than it, get smaller ones, and codes of 0 / 0"
-    return Made(_followed(facts, tensor, scale), says, {})
+    return Made(followed(facts, tensor, scale), says, {})
 
 
 def by_reciprocal(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -136,7 +136,7 @@ def by_reciprocal(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         return None
     scale = right_scales(replace(rule, derive="multiply_reciprocal"), facts.values(tensor))
     says = "scales are the amax times the reciprocal of the largest value, not divided by it"
-    return Made(_followed(facts, tensor, scale), says, {})
+    return Made(followed(facts, tensor, scale), says, {})
 
 
 def _used(words: str, use: Callable[[Facts, Floats, Floats], Floats | None]) -> Form:
@@ -207,7 +207,7 @@ def _rounded_kept(words: str, dtype: str, *, used: bool) -> Form:
             return None
         due = right_scales(rule, facts.values(tensor))
         kept = np.asarray(round_to(due, dtype), np.float32)  # type: ignore[arg-type]
-        codes = _followed(facts, tensor, kept if used else due).codes
+        codes = followed(facts, tensor, kept if used else due).codes
         which = "the rounded ones" if used else "those before they were rounded"
         says = f"scales are rounded to {words} when they are kept, and its codes are those of {which}"
         return Made(Stored(codes, _grouped(kept)), says, {"dtype": dtype})

@@ -1,0 +1,159 @@
+"""Faults of codes: what an encoder makes of scaled values, held against all codes that a tensor stores.
+
+A form predicts every code. It is believed where each row has the codes that it gives, or the right ones: a kernel may
+have the fault in some heads or pages alone. Codes are judged by their own scale, first in the rows whose scale is
+right, then, where those show nothing, by the emitted scales as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Mask, Stored
+from kvcheck.diagnose.match import PROOF
+from kvcheck.formats import bits
+from kvcheck.formats.apply import apply_scale, contract_format, contract_policy
+from kvcheck.formats.scale import element_scales
+from kvcheck.formats.spec import Format
+from kvcheck.schema import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What an encoder got and left: all `[n, heads, dim]`.
+
+    `scaled` are the values it had to encode, `right` their codes by the contract, `emitted` those that are stored,
+    `wrong` those of them that may not be, `known` where the scale says enough to tell.
+    """
+
+    facts: Facts
+    tensor: Tensor
+    scaled: Floats
+    right: Bytes
+    emitted: Bytes
+    wrong: Mask
+    known: Mask
+
+    @property
+    def format(self) -> Format:
+        """The contract's number format."""
+        return contract_format(self.facts.contract)
+
+    @property
+    def negative(self) -> Mask:
+        """Where a scaled value has a minus sign."""
+        return np.signbit(self.scaled)
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """What a form predicts: `codes` `[n, heads, dim]`, how a sentence says it, and what it recovered from the bytes.
+
+    `free` `[n, heads, dim]` marks codes of which it says nothing. `needs` is how many wrong codes make it credible.
+    """
+
+    codes: Bytes
+    says: str
+    evidence: dict[str, int | float | str | list[int]] = field(default_factory=dict)
+    free: Mask | None = None
+    needs: int = 1
+
+
+#: What an encoder of this form makes of scaled values; None where it cannot be. Where no code is wrong it is the form's
+#: most common case, for observability.
+Form = Callable[[Seen], Coded | None]
+
+
+class CodeFault:
+    """One fault in its forms, the most common first; the first that fits is the one that is said."""
+
+    def __init__(self, slug: str, forms: Sequence[Form], cost: int = 1) -> None:
+        """`slug` names the fault; `cost` is that of its explanations."""
+        self.slug = slug
+        self._forms = tuple(forms)
+        self._cost = cost
+
+    def observable(self, facts: Facts) -> bool:
+        """Whether the most common form that the contract admits leaves a code in K or V that may not be."""
+        return any(_shows(facts, tensor, self._forms) for tensor in TENSORS)
+
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """The first form, for each tensor with wrong codes, that gives them."""
+        return [made for tensor in TENSORS if (made := self._explanation(facts, tensor)) is not None]
+
+    def _explanation(self, facts: Facts, tensor: Tensor) -> Explanation | None:
+        if facts.right(tensor).codes.all():
+            return None
+        for seen in _seen(facts, tensor):
+            for form in self._forms:
+                coded = form(seen)
+                given = None if coded is None else _given(seen, coded)
+                if coded is None or given is None:
+                    continue
+                says, evidence = f"{tensor.upper()}'s codes are {coded.says}", coded.evidence
+                return Explanation(self.slug, tensor, given, None, 0, 0, self._cost, says, evidence)
+        return None
+
+
+def encoded(facts: Facts, scaled: Floats) -> Bytes:
+    """Scaled values as codes, by the contract's own rules."""
+    policy = contract_policy(facts.contract)
+    return bits.encode(
+        scaled,
+        contract_format(facts.contract),
+        rounding=policy.rounding,
+        overflow=policy.overflow,
+        nan=policy.nan,
+        negative_zero=policy.negative_zero,
+    )
+
+
+def _seen(facts: Facts, tensor: Tensor) -> Iterator[Seen]:
+    """The codes by the scales that are right, then by the emitted ones; each only where it has wrong codes."""
+    emitted, found, x = facts.emitted(tensor), facts.right(tensor), facts.values(tensor)
+    scaled, known = facts.scaled(tensor, emitted)
+    wrong = ~found.codes & known
+    if wrong.any():
+        yield Seen(facts, tensor, scaled, encoded(facts, scaled), emitted.codes, wrong, known)
+    if emitted.scale is None or found.scales is None or found.scales.all():
+        return
+    elements = np.asarray(element_scales(facts.contract, emitted.scale, x.shape))
+    scaled = apply_scale(facts.contract, x, elements)
+    known = np.isfinite(elements) & (elements > 0)
+    right = encoded(facts, scaled)
+    wrong = (right != emitted.codes) & known & ~found.undefined
+    if wrong.any():
+        yield Seen(facts, tensor, scaled, right, emitted.codes, wrong, known)
+
+
+def _given(seen: Seen, coded: Coded) -> Mask | None:
+    """The wrong codes that a prediction gives; None where it is not believed."""
+    found = seen.facts.right(seen.tensor)
+    # Under a declared error a right code may be a neighbour of the one predicted.
+    legal = found.codes if seen.facts.contract.declared_ulps else found.undefined
+    free = np.zeros_like(seen.wrong) if coded.free is None else coded.free
+    fits = ((coded.codes == seen.emitted) | free | legal | ~seen.known).all(axis=2)
+    right = ~seen.wrong.any(axis=2)
+    given = seen.wrong & ~free & (coded.codes == seen.emitted)
+    # Where rows are right that should not be, chance is to be excluded.
+    needs = max(coded.needs, PROOF if (right & ~fits).any() else 1)
+    if not (fits | right).all() or given.sum() < needs:
+        return None
+    return np.asarray(given & ~found.codes)
+
+
+def _shows(facts: Facts, tensor: Tensor, forms: Sequence[Form]) -> bool:
+    """Whether the first form that the contract admits leaves a code that is not right."""
+    x = facts.values(tensor)
+    due = facts.stored(tensor, x)
+    scaled, known = facts.scaled(tensor, due)
+    seen = Seen(facts, tensor, scaled, due.codes, due.codes, np.zeros_like(known), known)
+    coded = next((made for form in forms if (made := form(seen)) is not None), None)
+    if coded is None:
+        return False
+    found = facts.agreement(tensor, x, Stored(coded.codes, due.scale)).codes
+    return not bool((found if coded.free is None else found | coded.free).all())
