@@ -90,7 +90,9 @@ def single_rows(recording: Recording, scene: Scene) -> dict[str, bytes]:
     found = {}
     for name, offsets in scene.due.items():
         slots = scene.rows[name]
-        raw = np.frombuffer(recording.rows[name], np.uint8).reshape(len(slots), -1)
+        data = np.frombuffer(recording.rows[name], np.uint8)
+        # -1 for the width is no answer where no slot is stored
+        raw = data.reshape(len(slots), len(data) // max(len(slots), 1))
         kept = _single(slots) if name not in ("out_k", "out_v") else np.ones(len(slots), np.bool_)
         assert raw[kept].size == offsets.size
         found[name] = raw[kept].tobytes()

@@ -140,8 +140,16 @@ def _run(folder: Path, *asked: object, limit: int | None = None) -> subprocess.C
 
 
 def _cases_under_way(run: int) -> list[int]:
+    """A run's processes that are cases: these lead a session. What else a nursery forks only looks at the machine."""
     nurseries = [pid for pid in children(run) if "kvcheck.run.nursery" in command_line(pid)]
-    return [child for nursery in nurseries for child in children(nursery)]
+    return [child for nursery in nurseries for child in children(nursery) if _leads_a_session(child)]
+
+
+def _leads_a_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
 
 
 @pytest.mark.parametrize("kills", [8, pytest.param(200, marks=pytest.mark.exhaustive)])
