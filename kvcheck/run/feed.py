@@ -112,7 +112,7 @@ class Feed:
     def _take(self, lane: _Lane) -> None:
         """Have judged what a nursery's children have left."""
         for ended in lane.nursery.take():
-            if _from_outside(ended) and ended.number not in self._again:
+            if from_outside(ended) and ended.number not in self._again:
                 self._again.add(ended.number)
                 self._submit(lane, ended.number)
                 continue
@@ -148,6 +148,6 @@ class Feed:
             lane.flying.clear()
 
 
-def _from_outside(ended: Ended) -> bool:
+def from_outside(ended: Ended) -> bool:
     """Whether somebody else may have ended a child: SIGKILL is no kernel's way to fail."""
     return ended.signal == signal.SIGKILL and not ended.timed_out and not ended.limit

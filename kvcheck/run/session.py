@@ -16,7 +16,7 @@ from kvcheck.matrix.ids import case_id
 from kvcheck.memory.forms import Unplaceable
 from kvcheck.memory.place import place
 from kvcheck.run.confirm import chosen, confirm, job_of
-from kvcheck.run.feed import Feed
+from kvcheck.run.feed import Feed, from_outside
 from kvcheck.run.judge_worker import Question
 from kvcheck.run.judges import Judges
 from kvcheck.run.keep import keep_emission
@@ -189,6 +189,9 @@ def _reference(run: _Run, nursery: Nursery, number: int) -> str | None:
     try:
         nursery.submit(job)
         ended = nursery.next_ended()
+        if from_outside(ended):  # as any case: once more
+            nursery.submit(job)
+            ended = nursery.next_ended()
     except NurseryLostError:
         nursery.restart()
         return "the process that runs the cases died while kvcheck checked itself"

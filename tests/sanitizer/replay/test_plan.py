@@ -52,6 +52,7 @@ def test_rows_of_a_case_are_those_of_its_recording() -> None:
         ("duplicates", 5, 1),
         ("duplicates", 8, 0),
         ("negative_mixed", 3, 2),
+        ("negative_mixed", 1, 0),
     ):
         where = scene(Case(slots=slots, tokens=tokens, layout="arena"), "exact")
         count = len(where.rows["k_codes"])
