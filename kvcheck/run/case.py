@@ -27,8 +27,8 @@ from kvcheck.memory.arena import Bytes, Memory
 from kvcheck.memory.cache import build_cache, build_output
 from kvcheck.memory.overrun import watch as watch_fences
 from kvcheck.memory.place import place
-from kvcheck.run.files import write_atomic
-from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, Failure, Job
+from kvcheck.run.files import UnwritableError, write_atomic
+from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, UNWRITTEN, Failure, Job
 from kvcheck.run.recorded import Recorder
 from kvcheck.run.reference import reference_store
 from kvcheck.run.shadowed import shadowed
@@ -46,10 +46,20 @@ def run_case(job: Job, target: Target, device: torch.device) -> None:
     """Run a job's case and write its emission, or why there is none, into the job's folder."""
     folder = Path(job.folder)
     try:
+        _run_case(job, target, device, folder)
+    except UnwritableError:
+        with contextlib.suppress(OSError):
+            (folder / UNWRITTEN).touch()
+
+
+def _run_case(job: Job, target: Target, device: torch.device, folder: Path) -> None:
+    try:
         emission = _emit(job, target, device, folder)
     except _RefusedError as refusal:
         failure = Failure("refused", str(refusal), str(refusal).splitlines()[0])
         write_atomic(folder / FAILURE, msgspec.msgpack.encode(failure))
+    except UnwritableError:
+        raise
     except BaseException as error:  # noqa: BLE001 - whatever a target raises, SystemExit included, is this case's crash
         text = "".join(traceback.format_exception(error))
         summary = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
@@ -65,7 +75,7 @@ def run_case(job: Job, target: Target, device: torch.device) -> None:
 def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emission:
     case, contract = job.case, target.contract
     stage = folder / STAGE
-    stage.write_text("placing the case")
+    _note(stage, "placing the case")
     placement = place(case, contract, target.form, target.accepts, cuda=device.type == "cuda")
     memory = Memory(placement, device)
     fences = memory.fences()
@@ -80,7 +90,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     plan = list(LAUNCHES)
     with shadowed(job, target, memory, placement, inputs) as shadow:
         for number, step in enumerate(plan, 1):
-            stage.write_text(f"launch {number}")
+            _note(stage, f"launch {number}")
             before = images(placement, case, contract, *step)
             memory.upload(before)
             shadow.begin(number)
@@ -93,12 +103,19 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
             launches.append(_record(step, before, after, rows))
             if number == len(LAUNCHES):
                 plan += _more(case, launches)
-    stage.write_text("writing the emission")
+    _note(stage, "writing the emission")
     recorder.write(launches)
     return Emission(
         case, contract, target.form, placement, memory.addresses(), tuple(launches), witness.copies(),
         witness.received(), _device_name(device),
     )  # fmt: skip
+
+
+def _note(stage: Path, what: str) -> None:
+    try:
+        stage.write_text(what)
+    except OSError as error:
+        raise UnwritableError(f"{stage.name} could not be written: {error.strerror or error}") from error
 
 
 def _more(case: Case, launches: list[Launch]) -> list[Step]:

@@ -155,8 +155,8 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
     ):
 
         def on_result(result: CaseResult) -> None:
-            if result.id not in earlier.results:
-                journal.add(result)
+            # A case that is to run several times is not finished by its first.
+            _add(journal, () if work.options.repeat > 1 else (result,), earlier)
             done.append(result)
             progress.advance(result)
 
@@ -169,6 +169,7 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
                     nursery, info, work.cases, options, on_result,
                     beside=beside, judges=work.judges, earlier=earlier.results,
                 )  # fmt: skip
+            _add(journal, done if work.options.repeat > 1 else (), earlier)
         except KeyboardInterrupt as interrupt:
             stopped = interrupt
     report = _report(done, work, hello, info)
@@ -178,6 +179,13 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
     work.written.append(write(report, work.out, strict=work.strict, taken=work.folders()))
     if stopped is not None:
         raise stopped
+
+
+def _add(journal: Journal, results: Sequence[CaseResult], earlier: Kept) -> None:
+    """Write down what an earlier run had not."""
+    for result in results:
+        if result.id not in earlier.results:
+            journal.add(result)
 
 
 def _together(nurseries: Sequence[Nursery]) -> Hello:

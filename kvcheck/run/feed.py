@@ -19,6 +19,13 @@ from kvcheck.schema import CaseResult
 #: Jobs handed to a nursery ahead of those that run, so that a child never waits for this loop.
 AHEAD = 4
 
+#: Seconds beyond a case's own limit after which a nursery that says nothing is taken for lost, and those a judge has.
+GRACE = 30.0
+JUDGE_LIMIT = 300.0
+
+#: Seconds after which the loop looks for those that have stopped speaking.
+LOOK = 1.0
+
 #: Seconds that a run which is stopped waits for cases that have ended to be judged.
 PATIENCE = 1.0
 
@@ -47,6 +54,12 @@ class _Lane:
     """Cases that were under way when a nursery died: each runs alone, so that it is known which one did it."""
     tried: int | None = None
     """The suspect that runs now."""
+    heard: float = 0.0
+    """When the nursery last said something, or was given a case while it had none."""
+
+    def silent(self, now: float) -> bool:
+        """Whether some case's time is long over and the nursery has not said so: it is stopped, or hangs."""
+        return bool(self.flying) and now > self.heard + GRACE + max(job.timeout for job in self.flying.values())
 
 
 class Feed:
@@ -84,11 +97,17 @@ class Feed:
                 return
             lanes = {lane.nursery.answers().fileno(): lane for lane in self._lanes if lane.flying}
             judges = {pipe.fileno(): pipe for pipe in (self._judges.answers() if self._judges is not None else ())}
-            for ready in cast("list[int]", wait([*lanes, *judges])):
+            for ready in cast("list[int]", wait([*lanes, *judges], LOOK)):
                 if ready in judges:
                     self._judged(judges[ready])
                 else:
+                    lanes[ready].heard = time.monotonic()
                     self._guarded(lanes[ready], self._take)
+            for lane in self._lanes:
+                if lane.silent(time.monotonic()):
+                    self._guarded(lane, _lost)
+            if self._judges is not None:
+                self._judges.end_silent(JUDGE_LIMIT)
 
     def _fill(self, lane: _Lane) -> None:
         """Give a nursery what it has room for."""
@@ -106,6 +125,8 @@ class Feed:
             self._submit(lane, number)
 
     def _submit(self, lane: _Lane, number: int) -> None:
+        if not lane.flying:
+            lane.heard = time.monotonic()
         lane.flying[number] = self._desk.job(number)
         lane.nursery.submit(lane.flying[number])
 
@@ -146,6 +167,10 @@ class Feed:
                 lane.tried = None
             lane.suspects += sorted(lane.flying)
             lane.flying.clear()
+
+
+def _lost(lane: _Lane) -> None:
+    raise NurseryLostError(lane.nursery.label)
 
 
 def from_outside(ended: Ended) -> bool:

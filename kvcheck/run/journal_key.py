@@ -26,6 +26,7 @@ def key_of(info: TargetInfo, hello: Hello, cases: Sequence[Case], options: Optio
         "timeout": options.timeout,
         "require-native": options.require_native,
         "expect-declared": options.expect_declared,
+        "repeat": options.repeat,
     }
     return {
         "target": info.name,

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ BACKLOG = 64
 class _Worker:
     process: subprocess.Popen[bytes]
     question: Question | None = None
+    since: float = 0.0
+    """When it was asked."""
 
     def answers(self) -> IO[bytes]:
         """The pipe on which it says that a result lies in its file."""
@@ -73,6 +76,13 @@ class Judges:
         self._waiting.append(question)
         self._hand_out()
 
+    def end_silent(self, seconds: float) -> None:
+        """Kill judges that have had a question for longer: their pipes end, and say so."""
+        for worker in self._workers:
+            if worker.question is not None and time.monotonic() > worker.since + seconds:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker.process.pid, signal.SIGKILL)
+
     def take(self, pipe: IO[bytes]) -> tuple[Question, CaseResult]:
         """What the judge behind a pipe that is ready has found. Where it died the case is inconclusive."""
         worker = next(one for one in self._workers if one.answers() is pipe)
@@ -97,7 +107,7 @@ class Judges:
                 self._workers.append(worker)
             if worker is None:
                 return
-            worker.question = self._waiting.popleft()
+            worker.question, worker.since = self._waiting.popleft(), time.monotonic()
             assert worker.process.stdin is not None
             with contextlib.suppress(BrokenPipeError):  # it died while it was idle: the answer's end says so
                 worker.process.stdin.write(msgspec.json.encode(worker.question) + b"\n")

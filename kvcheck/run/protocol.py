@@ -15,6 +15,8 @@ SHADOW = "shadow.msgpack"
 RECORDING = "recording.msgpack"
 JOB = "job.json"
 STAGE = "stage.txt"
+UNWRITTEN = "unwritten"
+"""An empty file, for which a full disk mostly has room: kvcheck could not write what a child had to leave."""
 STDOUT = "stdout.txt"
 STDERR = "stderr.txt"
 

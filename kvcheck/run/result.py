@@ -14,7 +14,7 @@ from kvcheck.diagnose.faults import FAULTS
 from kvcheck.judge.judge import judge
 from kvcheck.matrix.ids import axes_of, case_id
 from kvcheck.memory.overrun import Overrun, fenced, overrun
-from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, Ended, Failure, TargetInfo
+from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, UNWRITTEN, Ended, Failure, TargetInfo
 from kvcheck.schema import (
     Case,
     CaseResult,
@@ -70,6 +70,9 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     if ended.limit:
         reason = f"killed {ended.limit}, in {_stage(folder)}"
         return _unjudged(case, "crash", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
+    if (folder / UNWRITTEN).exists() and not (folder / EMISSION).exists():
+        reason = "kvcheck could not write what the case had left: is the disk of temporary files full?"
+        return _unjudged(case, "inconclusive", reason, ended, process)
     failure = _failure(folder)
     if failure is not None and ended.signal is None:
         outcome: Outcome = failure.kind

@@ -10,7 +10,7 @@ import pytest
 from kvcheck.contract import Accepts, Computed, Contract, Form
 from kvcheck.memory.overrun import FAULT, TABLE, FencedTensors, Table
 from kvcheck.run.keep import LARGEST, keep_emission
-from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, Ended, Failure, TargetInfo
+from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, UNWRITTEN, Ended, Failure, TargetInfo
 from kvcheck.run.result import SLUGS, expected, not_run, result_of
 from kvcheck.schema import Case, CaseResult, Diagnosis, Outcome
 
@@ -44,6 +44,14 @@ def test_an_emission_and_another_exit_status_is_a_crash(tmp_path: Path) -> None:
     (tmp_path / STAGE).write_text("launch 3", encoding="utf-8")
     result = _result(tmp_path, Ended(0, 134, None, 1.0, timed_out=False))
     assert (result.outcome, result.reason) == ("crash", "exited with status 134 in launch 3")
+
+
+def test_what_kvcheck_could_not_write_is_no_fault_of_the_kernels(tmp_path: Path) -> None:
+    """A full disk leaves a mark, not a crash, whatever the exit status."""
+    (tmp_path / UNWRITTEN).touch()
+    result = _result(tmp_path, Ended(0, 70, None, 1.0, timed_out=False))
+    assert result.outcome == "inconclusive"
+    assert "could not write" in result.reason
 
 
 def test_a_signal_is_named(tmp_path: Path) -> None:
