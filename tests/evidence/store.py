@@ -125,7 +125,7 @@ def _add(found: Evidence, place: str, case: CaseResult) -> None:
 
 
 def below(folder: Path) -> Iterator[Report]:
-    """Every report of `kvcheck matrix` below a folder. What a sanitizer could say of a case is no matter of its bytes."""
+    """Every report of `kvcheck matrix` below a folder: what a sanitizer could not look at is no matter of bytes."""
     for path in sorted(folder.rglob("report.json")):
         report = read(path)
         if report.command.startswith("kvcheck matrix"):
