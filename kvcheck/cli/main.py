@@ -12,6 +12,7 @@ from kvcheck.cli.compare import compare
 from kvcheck.cli.compile import compile_
 from kvcheck.cli.doctor import doctor
 from kvcheck.cli.encode import encode
+from kvcheck.cli.explain import explain
 from kvcheck.cli.matrix import matrix
 from kvcheck.cli.merge import merge
 from kvcheck.cli.report import report
@@ -45,6 +46,7 @@ app.command("cases")(cases)
 app.command("targets")(targets)
 app.command("doctor")(doctor)
 app.command("report")(report)
+app.command("explain")(explain)
 app.command("compare")(compare)
 app.command("merge")(merge)
 
