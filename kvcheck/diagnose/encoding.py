@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kvcheck.diagnose.explanation import Explanation
-from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats
+from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Stored
 from kvcheck.formats import bits
 from kvcheck.formats.apply import contract_format, contract_policy
 from kvcheck.formats.spec import Policy, Rounding, policy_error
@@ -33,16 +33,11 @@ class RoundingFault:
         self._rules = rules
 
     def observable(self, facts: Facts) -> bool:
-        """Whether one of the roundings gives another code than the contract allows, for this case's values."""
-        for tensor in TENSORS:
-            right = facts.stored(tensor, facts.values(tensor))
-            scaled, _ = facts.scaled(tensor, right)
-            for rule in self._others(facts):
-                codes = _encode(facts, scaled, rule)
-                found = facts.agreement(tensor, facts.values(tensor), type(right)(codes, right.scale))
-                if not found.codes.all():
-                    return True
-        return False
+        """Whether each of the roundings gives another code than the contract allows, for this case's values.
+
+        A pass is not said to have shown the fault where one of its forms would have hidden.
+        """
+        return all(any(_shows(facts, tensor, rule) for tensor in TENSORS) for rule in self._others(facts))
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """The first rounding, for each tensor with wrong codes, that gives all of its codes."""
@@ -76,6 +71,14 @@ class RoundingFault:
 
     def _others(self, facts: Facts) -> list[Rule]:
         return [rule for rule in self._rules if rule.rounding != facts.contract.rounding]
+
+
+def _shows(facts: Facts, tensor: Tensor, rule: Rule) -> bool:
+    """Whether a kernel that encodes by a rule leaves a code that a right one may not."""
+    right = facts.stored(tensor, facts.values(tensor))
+    scaled, _ = facts.scaled(tensor, right)
+    found = facts.agreement(tensor, facts.values(tensor), Stored(_encode(facts, scaled, rule), right.scale))
+    return not found.codes.all()
 
 
 def _encode(facts: Facts, scaled: Floats, rule: Rule) -> Bytes:
