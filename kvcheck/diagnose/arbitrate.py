@@ -7,6 +7,7 @@ what others have given already is dropped. What nothing gives is said with the l
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
@@ -56,7 +57,12 @@ class _Left:
 
 
 def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...]:
-    """The diagnoses, best first. Of explanations that give equally much the cheapest wins, then the first."""
+    """The diagnoses, best first.
+
+    Of explanations that give equally much, one whose fault is met in the other tensor too goes first, since one cause
+    of both is less than two; then the cheapest, then the first.
+    """
+    met = {(each.fault, each.tensor) for each in made}
     left = _Left(facts, max((each.of_others for each in made), default=0))
     chosen: list[Explanation] = []
     rest = list(made)
@@ -64,7 +70,7 @@ def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...
         rest = [each for each in rest if not (_follows(each, chosen) and not left.stored(each))]
         if not rest:
             break
-        best = max(rest, key=lambda each: _worth(left, each))
+        best = max(rest, key=lambda each: _worth(left, each, met))
         if not left.gain(best):
             break
         chosen += [best, *best.beside]
@@ -75,10 +81,11 @@ def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...
     return tuple(_with_unexplained(found, left.wrong()))
 
 
-def _worth(left: _Left, made: Explanation) -> tuple[bool, int, int]:
+def _worth(left: _Left, made: Explanation, met: AbstractSet[tuple[str, str]]) -> tuple[bool, int, bool, int]:
     """What is chosen by, the largest first."""
     gain = left.gain(made)
-    return bool(gain) and made.cost < SAYS_ONLY, gain, -made.cost
+    elsewhere = any((made.fault, tensor) in met for tensor in TENSORS if tensor != made.tensor)
+    return bool(gain) and made.cost < SAYS_ONLY, gain, elsewhere, -made.cost
 
 
 def _follows(made: Explanation, chosen: Sequence[Explanation]) -> bool:

@@ -40,7 +40,12 @@ class RoundingFault:
         return all(any(_shows(facts, tensor, rule) for tensor in TENSORS) for rule in self._others(facts))
 
     def explanations(self, facts: Facts) -> list[Explanation]:
-        """The first rounding, for each tensor with wrong codes, that gives all of its codes."""
+        """The first rounding, for each tensor with wrong codes, that gives all of its codes.
+
+        None where equal launches leave other codes: a rule would give the same ones.
+        """
+        if facts.verdict.determinism.values_drift:
+            return []
         return [made for tensor in TENSORS if (made := self._explanation(facts, tensor)) is not None]
 
     def _explanation(self, facts: Facts, tensor: Tensor) -> Explanation | None:

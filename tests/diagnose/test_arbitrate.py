@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from judge.emulate import Memory, amax_scale, e4m3, emulate, store
 
@@ -85,3 +87,10 @@ def test_no_explanation_is_no_diagnosis() -> None:
     """And neither is one that gives nothing."""
     assert arbitrate(facts(), []) == ()
     assert arbitrate(facts(), [of_v("nothing", slice(0, 0))]) == ()
+
+
+def test_of_equals_the_fault_that_is_met_in_the_other_tensor_too_comes_first() -> None:
+    """One cause of both, though it costs more, before two causes."""
+    of_k = replace(of_v("shared", slice(0, 2), 2), tensor="k")
+    found = arbitrate(facts(), [of_v("cheap", slice(0, 2)), of_v("shared", slice(0, 2), 2), of_k])
+    assert [(each.fault, each.tensor) for each in found] == [("shared", "v")]
