@@ -72,8 +72,15 @@ class Engine:
         try:
             self._load()
         except Exception as error:
-            self._error = f"{self.name} cannot be imported: {_line(error)}; {self.get}"
+            self._error = f"{self.name} cannot be imported: {_line(error)}; {self._advice(error)}"
             raise MissingEngineError(self._error) from error
+
+    def _advice(self, error: Exception) -> str:
+        """What to do about it: get the engine, or, where it is here and needs others to import, its file alone."""
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is None or self.alone or _of(self.package, missing):
+            return self.get
+        return f"that is a module of another package: with stubs= this file alone is imported ({self.get})"
 
     @contextlib.contextmanager
     def use(self) -> Iterator[ModuleType]:

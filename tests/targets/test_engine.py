@@ -52,6 +52,14 @@ def whole() -> Engine:
     return Engine("big_engine.ops.store", distribution="big-engine", get="pip install it")
 
 
+def test_an_engine_that_is_here_and_needs_another_package_is_said_to_load_alone(root: Path) -> None:
+    """To get the engine once more would help nobody."""
+    (root / "big_engine/__init__.py").write_text("import no_such_package", encoding="utf-8")
+    with pytest.raises(MissingEngineError, match="another package: with stubs= this file alone") as raised:
+        whole().require()
+    assert "No module named 'no_such_package'" in str(raised.value)
+
+
 @pytest.mark.usefixtures("root")
 def test_one_file_is_imported_without_its_packages() -> None:
     """Its own neighbours are real, what is stubbed is the stub, and what it imports when called is there too."""
