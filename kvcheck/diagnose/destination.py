@@ -32,18 +32,21 @@ class Destination:
 class Held:
     """How a destination fares: `moved` `[n, units]` stand there and not where they are due; `explained` positions.
 
-    `proof` counts wrong or stray bytes that it reproduces, of units whose bytes vary.
+    `proof` counts wrong or stray bytes that it reproduces, of units whose bytes vary. `against` counts units that it
+    would have taken elsewhere and that stand where they are due.
     """
 
     destination: Destination
     moved: Mask
     explained: Indices
     proof: int
+    against: int = 0
 
 
 def hold(part: Part, destination: Destination) -> Held | None:
     """Hold a destination against what the launch left; None where no byte is condemned that it gives."""
-    suspect = (destination.at != part.due_at).any(axis=2) & part.bad
+    elsewhere = (destination.at != part.due_at).any(axis=2)
+    suspect = elsewhere & part.bad
     if not suspect.any():
         return None
     places = placed_positions(part.placed, destination.at).reshape(destination.at.shape)
@@ -70,7 +73,7 @@ def hold(part: Part, destination: Destination) -> Held | None:
         proof += (
             int(np.isin(np.unique(places[stands & found[:, :, None] & ~hidden]), final(part.facts).stray).sum()) // 4
         )
-    return Held(destination, moved, explained, proof)
+    return Held(destination, moved, explained, proof, int((elsewhere & ~part.bad).sum()))
 
 
 def _overlapped(part: Part, places: Indices) -> Mask:
@@ -89,9 +92,12 @@ def _with_sharers(part: Part, found: Mask) -> Mask:
 
 
 def best(part: Part, tried: list[Destination]) -> Held | None:
-    """The destination that explains most, the cheapest of equals, where chance is excluded; or None."""
+    """The destination that explains most, where chance is excluded; or None.
+
+    Of equals the one that the fewest right units speak against, then the cheapest.
+    """
     held = [found for found in (hold(part, each) for each in tried) if found is not None and found.proof >= PROOF]
-    return max(held, key=lambda found: (len(found.explained), -found.destination.cost), default=None)
+    return max(held, key=lambda found: (len(found.explained), -found.against, -found.destination.cost), default=None)
 
 
 def explanation(part: Part, held: Held) -> Explanation:

@@ -33,7 +33,7 @@ def misplaced(facts: Facts) -> tuple[tuple[Part, Held], ...]:
         if not part.bad.any():
             continue
         held = best(part, wrong_maps(facts, part))
-        if held is None or (held.moved != part.bad).any():
+        if held is None or held.against or (held.moved != part.bad).any():
             held = best(part, [*([] if held is None else [held.destination]), *recovered_maps(part)])
         if held is not None:
             found.append((part, held))

@@ -103,6 +103,13 @@ def test_wrong_pages_are_named(kernel: Store, form: Form, fault: str, words: str
     assert sum(explained(each) for each in found[:4]) > 0.9 * found[0].of_others
 
 
+@pytest.mark.parametrize("slots", ["permuted", "negative_mixed"])
+def test_a_place_that_right_rows_speak_against_is_not_believed(slots: str) -> None:
+    """A token of number 0 whose row goes from slot 4 to 0: its own number fits it, and no other row."""
+    found = said(emitted(Store(code_slot=page_before, scale_slot=page_before), Case(slots=slots, tokens=3), PAGES))
+    assert {each.fault for each in found} == {"page-boundary"}
+
+
 def test_rows_of_one_repeated_code_are_told_by_their_place() -> None:
     """They look alike, but as many bytes are lost where they are due as are stray where K's strides lead."""
     case = Case(heads=3, head_dim=64, k_cache="head_padded", v_cache="padded", v_values="constant", tokens=2)
