@@ -103,11 +103,12 @@ def test_wrong_pages_are_named(kernel: Store, form: Form, fault: str, words: str
     assert sum(explained(each) for each in found[:4]) > 0.9 * found[0].of_others
 
 
-@pytest.mark.parametrize("slots", ["permuted", "negative_mixed"])
-def test_a_place_that_right_rows_speak_against_is_not_believed(slots: str) -> None:
+def test_a_place_that_right_rows_speak_against_is_not_believed() -> None:
     """A token of number 0 whose row goes from slot 4 to 0: its own number fits it, and no other row."""
-    found = said(emitted(Store(code_slot=page_before, scale_slot=page_before), Case(slots=slots, tokens=3), PAGES))
-    assert {each.fault for each in found} == {"page-boundary"}
+    case = Case(slots="permuted", tokens=3)
+    found = said(emitted(Store(code_slot=page_before, scale_slot=page_before), case, PAGES))
+    assert [(each.fault, each.tensor) for each in found[:2]] == [("page-boundary", "k"), ("page-boundary", "v")]
+    assert all("own numbers" not in each.says for each in found)
 
 
 def test_rows_of_one_repeated_code_are_told_by_their_place() -> None:
