@@ -84,12 +84,19 @@ def _prints_answers() -> None:
 
 def _forks(*, escapes: bool) -> None:
     """Leave a process behind, in this session or in one of its own, and note its id where the test looks."""
+    noted, note = os.pipe()
     pid = os.fork()
     if pid == 0:
         if escapes:
             os.setsid()
-        _hangs()
+        _note_id()
+        os.close(note)
+        time.sleep(1000)
         os._exit(0)
+    # The case may end only when the id is there: what is killed before it has noted its id tests nothing.
+    os.close(note)
+    os.read(noted, 1)
+    os.close(noted)
 
 
 def _closes_all() -> None:
