@@ -27,7 +27,7 @@ JUDGE_LIMIT = 300.0
 LOOK = 1.0
 
 #: Seconds that a run which is stopped waits for cases that have ended to be judged.
-PATIENCE = 1.0
+PATIENCE = 3.0
 
 
 class Desk(Protocol):
