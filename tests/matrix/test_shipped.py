@@ -17,7 +17,7 @@ from kvcheck.views import VIEWS
 #: The matrices for kvcheck's own kernel, and the fewest and most cases of each.
 SIZES = {
     "seed": (48, 48), "default": (200, 600), "stride": (288, 350), "magnitude": (400, 700), "layout": (150, 300),
-    "full": (1000, 1500),
+    "full": (1000, 1500), "memory": (7, 7),
 }  # fmt: skip
 
 OWN = Contract(scale=Computed("token_head"))
@@ -51,8 +51,8 @@ def test_a_matrix_begins_by_saying_what_it_is_for(name: str) -> None:
 
 
 def test_together_they_have_two_thousand_cases() -> None:
-    """Of distinct axes: no two of them differ in their seed alone."""
-    cases = load_cases(list(SIZES))
+    """Of distinct axes: no two of them differ in their seed alone. `memory` may repeat some of them."""
+    cases = load_cases([name for name in SIZES if name != "memory"])
     assert len(cases) >= 2000
     assert {case.seed for case in cases} == {0}
     assert len({case_id(case) for case in cases}) == len(cases)
