@@ -499,6 +499,8 @@ class SanitizerRun(msgspec.Struct, frozen=True):
     """How the records and the codes' diagnosis stand to each other, in one sentence."""
     unknown: tuple[str, ...] = ()
     """Parts of the tool's output that kvcheck does not know, as they stood."""
+    left_out: tuple[str, ...] = ()
+    """Kernels of torch's own of which the tool has records that are not among these, and how many: not under test."""
 
 
 class CaseResult(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ import msgspec
 from kvcheck.report import axes
 from kvcheck.report.channels import findings
 from kvcheck.report.groups import Group
-from kvcheck.report.plain import number, one_line
+from kvcheck.report.plain import number, one_line, shorten
 from kvcheck.schema import CaseResult, Diagnosis, Tolerance
 
 #: The limit of the usual tolerance test that a report quotes beside its verdict.
@@ -17,6 +17,8 @@ _TEST = f"a usual tolerance test (max abs {LIMIT}) would have passed"
 MOST = 6
 #: Axes whose counts one line tells.
 COUNTED = 3
+#: Characters that are shown of what a sanitizer said and kvcheck cannot read.
+_SHOWN = 160
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -97,6 +99,8 @@ def witness(case: CaseResult) -> str:
         parts.append(f"{one_line(run.tool)} ({one_line(run.memory)}, {run.way}): {said}")
         parts += [one_line(run.reason)] if run.state == "inconclusive" and run.reason else []
         parts += [one_line(run.agreement)] if run.agreement else []
+        parts += [f"left out, as torch's own: {one_line(', '.join(run.left_out))}"] if run.left_out else []
+        parts += [f"not known to kvcheck: {shorten(', '.join(run.unknown), _SHOWN)}"] if run.unknown else []
     return "; ".join(parts)
 
 

@@ -42,6 +42,8 @@ class Output:
     exit: int | None
     """The tool's exit status; None where it was killed at its time limit."""
     seconds: float
+    logged: bool = True
+    """Whether the text is the tool's own log. Else the program may have printed it."""
 
 
 class Sanitizer:
@@ -84,8 +86,9 @@ class Sanitizer:
                 status = self._wait(command, file, folder, timeout, {**os.environ, **(environment or {})})
         seconds = time.monotonic() - started
         saved = xml.read_bytes() if xml.exists() else b""
-        said = log if log.exists() else printed
-        return Output(tool, saved, said.read_text(encoding="utf-8", errors="replace"), status, seconds)
+        logged = log.exists()
+        said = (log if logged else printed).read_text(encoding="utf-8", errors="replace")
+        return Output(tool, saved, said, status, seconds, logged)
 
     def _wait(
         self, command: list[str], printed: IO[bytes], folder: Path, timeout: float, environment: dict[str, str]

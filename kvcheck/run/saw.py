@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -10,11 +11,18 @@ from kvcheck.run.compute_sanitizer import FOUND
 from kvcheck.run.replayed import Played
 from kvcheck.sanitizer.attribute import attribute
 from kvcheck.sanitizer.ending import Ending, counted, doubt
+from kvcheck.sanitizer.text_records import parse_text
 from kvcheck.sanitizer.xml_records import DamagedError, Records, parse
-from kvcheck.schema import SanitizerAccess, SanitizerRun
+from kvcheck.schema import SanitizerAccess, SanitizerKind, SanitizerRun
 
 #: Kernels of torch's own: what a target has torch do is not under test.
 _TORCH = ("at::native", "at_cuda_detail", "at6native", "_ZN2at")
+
+#: What is wrong whoever does it: torch goes past a tensor's end where the target hands it a tensor that is none.
+_WHOEVER: frozenset[SanitizerKind] = frozenset({"out-of-bounds", "misaligned"})
+
+#: Characters of a kernel's name: torch's are long.
+_LONGEST = 120
 
 
 def saw(played: Played, blank: SanitizerRun, expected: Mapping[str, bytes] | None) -> SanitizerRun:
@@ -24,15 +32,18 @@ def saw(played: Played, blank: SanitizerRun, expected: Mapping[str, bytes] | Non
     others was not the same launch, and nothing that a tool did not see of it says anything.
     """
     output = played.output
-    ending = Ending(output.exit, output.text, FOUND)
+    ending = Ending(output.exit, output.text, FOUND, output.logged)
     try:
         found = parse(output.xml, output.tool)
         why = doubt(ending, len(found.accesses))
     except DamagedError as error:
-        found, why = Records((), ()), doubt(ending, 0) or str(error)
+        # What it printed is not all that it found, and never clean; of what it has, the line is worth telling.
+        found = parse_text(output.text, output.tool) if output.logged else Records((), ())
+        why = doubt(ending, counted(output.text) or 0) or str(error)
     mine = tuple(one for one in found.accesses if not _by_torch(one))
+    left_out = _left_out(one for one in found.accesses if _by_torch(one))
     if not why and not mine:
-        why = played.problem or _other_rows(played, expected)
+        why = played.problem or _unclear(left_out, found.unknown) or _other_rows(played, expected)
     records = attribute(mine, played.scene.placement, played.bases, played.scene.rows, played.others)
     return msgspec.structs.replace(
         blank,
@@ -42,11 +53,30 @@ def saw(played: Played, blank: SanitizerRun, expected: Mapping[str, bytes] | Non
         counted=counted(output.text) or 0,
         seconds=round(output.seconds, 4),
         unknown=found.unknown,
+        left_out=left_out,
     )
 
 
 def _by_torch(access: SanitizerAccess) -> bool:
-    return any(name in access.kernel for name in _TORCH)
+    return access.kind not in _WHOEVER and any(name in access.kernel for name in _TORCH)
+
+
+def _left_out(theirs: Iterable[SanitizerAccess]) -> tuple[str, ...]:
+    """`3 records of at::native::copy`, a kernel each, the most records first."""
+    counts = Counter(one.kernel for one in theirs)
+    return tuple(
+        f"{count} record{'s' if count > 1 else ''} of {kernel[:_LONGEST]}" for kernel, count in counts.most_common()
+    )
+
+
+def _unclear(left_out: Sequence[str], unknown: Sequence[str]) -> str:
+    """Why a run without records of the kernels under test is not clean all the same; empty where nothing speaks so."""
+    if left_out:
+        # What torch has copied counts as stored: the kernel under test then reads it without a word of the tool's.
+        return f"all that it has are {', '.join(left_out)}: torch's own, which may hide what the kernels under test do"
+    if unknown:
+        return f"the saved records hold what kvcheck does not know: {unknown[0]}"
+    return ""
 
 
 def _other_rows(played: Played, expected: Mapping[str, bytes] | None) -> str:

@@ -14,6 +14,13 @@ _SUMMARY = re.compile(
     re.MULTILINE,
 )
 
+#: A line that sums up, read or not; and one that sums up what leaked, which the summary of errors counts too.
+_SUMS_UP = re.compile(r"SUMMARY", re.IGNORECASE)
+_LEAKS = re.compile(r"^=+\s*LEAK SUMMARY: [0-9,]+ bytes leaked in [0-9,]+ allocations?$")
+
+#: Lines that say nothing.
+_SILENT = re.compile(r"^=*\s*(?:COMPUTE-SANITIZER)?\s*$")
+
 #: Words of the tool's where it could not do its work, or does not say all that it found.
 _TROUBLE = (
     "Error: ", "Target application", "Internal Sanitizer", "Internal error", "Unable to find", "No attachable process",
@@ -34,6 +41,8 @@ class Ending:
     text: str
     found_status: int
     """The status that the tool was told to exit with where it found something."""
+    logged: bool = True
+    """Whether the text is the tool's own log; else the program may have printed it."""
 
 
 def counted(text: str) -> int | None:
@@ -49,7 +58,9 @@ def doubt(ending: Ending, records: int) -> str:
     for words in _TROUBLE:
         line = next((line for line in ending.text.splitlines() if words in line and _HARMLESS not in line), None)
         if line is not None:
-            return f"the tool said: {line.strip('= ')[:200]}"
+            return _said(line)
+    if not ending.logged:
+        return f"it kept no log; it exited with status {ending.exit}"
     return _summed_up(ending, records)
 
 
@@ -59,10 +70,29 @@ def _summed_up(ending: Ending, records: int) -> str:
     if total is None:
         said = "its summaries differ" if _SUMMARY.search(ending.text) else "it printed no summary"
         return f"{said}; it exited with status {ending.exit}"
+    unread = next((line for line in ending.text.splitlines() if _SUMS_UP.search(line) and not _read(line)), None)
+    if unread is not None:
+        return f"of its summaries one cannot be read: {unread.strip('= ')[:200]}"
     if total != records:
         return f"its summary counts {total}, and {records} were saved"
     if total and ending.exit != ending.found_status:
         return f"its summary counts {total}, and it exited with status {ending.exit}, not {ending.found_status}"
     if not total and ending.exit:
         return f"it found nothing, and the program under it ended with status {ending.exit}"
-    return ""
+    # Where it says that it found nothing, whatever else it says is more than that.
+    more = None if total else next((line for line in ending.text.splitlines() if not _expected(line)), None)
+    return "" if more is None else _said(more)
+
+
+def _said(line: str) -> str:
+    return f"the tool said: {line.strip('= ')[:200]}"
+
+
+def _read(line: str) -> bool:
+    """Whether a line that sums up is one that can be read."""
+    return bool(_SUMMARY.match(line) or _LEAKS.match(line))
+
+
+def _expected(line: str) -> bool:
+    """Whether a line is one that a run which found nothing has."""
+    return bool(_SILENT.match(line)) or _read(line) or _HARMLESS in line

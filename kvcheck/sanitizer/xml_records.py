@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
-from kvcheck.schema import SanitizerAccess, SanitizerKind
-
-Direction: TypeAlias = Literal["", "read", "write", "atomic"]
+from kvcheck.sanitizer.words import direction_of, kind_of, known_kind, number, size_of
+from kvcheck.schema import SanitizerAccess
 
 #: Elements of a record that are read, or are known to say nothing more.
 _KNOWN = frozenset(
@@ -17,16 +15,6 @@ _KNOWN = frozenset(
         *("allocation", "hostaccessstack", "hostmemopstack"),
     }
 )
-
-#: What a record is of, by the first of these that its words hold.
-_KINDS: tuple[tuple[str, SanitizerKind], ...] = (
-    ("misaligned", "misaligned"), ("uninitialized", "uninitialised"), ("unused memory", "unused"), ("leak", "leak"),
-    ("hazard", "race"), ("race", "race"), ("barrier", "barrier"), ("divergent", "barrier"), ("assert", "assert"),
-    ("invalid __", "out-of-bounds"), ("out of bounds", "out-of-bounds"), ("out-of-bounds", "out-of-bounds"),
-    ("api call", "api"),
-)  # fmt: skip
-
-_BY_TOOL: dict[str, SanitizerKind] = {"initcheck": "uninitialised", "racecheck": "race", "synccheck": "barrier"}
 
 #: Unknown parts that are kept, and characters of each.
 _MOST, _LONGEST = 20, 400
@@ -67,35 +55,24 @@ def parse(xml: bytes, tool: str) -> Records:
 
 def _access(record: ET.Element, tool: str) -> SanitizerAccess:
     says = _find(record, "what", "text") or _find(record, "what") or _find(record, "kind") or "a record without words"
-    words = says.lower()
-    kind = next((kind for word, kind in _KINDS if word in words), None)
-    if kind is None:
-        kind = "api" if _find(record, "kind").lower() == "api" else _BY_TOOL.get(tool, "other")
+    kind = known_kind(says) or ("api" if _find(record, "kind").lower() == "api" else kind_of(says, tool))
     address = _find(record, "what", "address") or _find(record, "what", "accessaddress")
-    size = _number(_find(record, "what", "size"))
-    if size is None:
-        found = re.search(r"of size ([\d,]+)", says)
-        size = _number(found[1]) if found else 0
+    size = number(_find(record, "what", "size"))
     return SanitizerAccess(
         tool=tool,
         kind=kind,
         says=says,
-        access=_direction(_find(record, "what", "direction") or words),
-        address=_number(address),
-        size=size or 0,
+        access=direction_of(_find(record, "what", "direction") or says),
+        address=number(address),
+        size=size_of(says) if size is None else size,
         kernel=_find(record, "where", "func"),
         file=_find(record, "where", "path"),
-        line=_number(_find(record, "where", "line")) or 0,
+        line=number(_find(record, "where", "line")) or 0,
         block=_index(record, "blockidx"),
         thread=_index(record, "threadidx"),
         space=_find(record, "what", "space").strip("_"),
         host=_frames(record),
     )
-
-
-def _direction(words: str) -> Direction:
-    directions: tuple[Direction, ...] = ("atomic", "write", "read")
-    return next((word for word in directions if word in words.lower()), "")
 
 
 def _child(element: ET.Element | None, name: str) -> ET.Element | None:
@@ -112,19 +89,11 @@ def _find(record: ET.Element, *path: str) -> str:
     return (element.text or "").strip() if element is not None else ""
 
 
-def _number(text: str) -> int | None:
-    """`0x7f00`, `1,234` or `12`; None for anything else."""
-    plain = text.strip().replace(",", "").lower()
-    if re.fullmatch(r"0x[0-9a-f]{1,16}", plain):
-        return int(plain, 16)
-    return int(plain) if re.fullmatch(r"[0-9]{1,19}", plain) else None
-
-
 def _index(record: ET.Element, name: str) -> tuple[int, int, int] | None:
     where = _child(_child(record, "who"), name)
     if where is None:
         return None
-    x, y, z = (_number(_find(where, axis)) for axis in "xyz")
+    x, y, z = (number(_find(where, axis)) for axis in "xyz")
     return None if x is None else (x, y or 0, z or 0)
 
 

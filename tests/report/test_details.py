@@ -71,6 +71,19 @@ def test_witnesses_say_what_they_saw() -> None:
     assert row("witness", SEED) is None
 
 
+def test_what_a_sanitizer_said_beside_its_records_is_told() -> None:
+    """Records of torch's own kernels are counted; what kvcheck cannot read is shown, cut where it is long."""
+    run = SanitizerRun(
+        "initcheck", "pooled", "whole", "clean", unknown=("<novel>1</novel>", "<x>" * 99), left_out=("2 records of f",)
+    )
+    said = str(row("witness", msgspec.structs.replace(SEED, sanitized=(run,))))
+    assert said.startswith(
+        "initcheck (pooled, whole): clean; left out, as torch's own: 2 records of f; not known to kvcheck: "
+        "<novel>1</novel>, <x><x>"
+    )
+    assert said.endswith("...")
+
+
 def test_a_sentence_is_the_diagnosis_own_or_plain() -> None:
     """Without a diagnosis, or with one that says nothing, the numbers are told once."""
     mute = msgspec.structs.replace(SEED, diagnosis=(msgspec.structs.replace(SEED.diagnosis[0], says=""),))

@@ -24,14 +24,16 @@ XML = saved(
     record("Invalid __global__ read of size 2 bytes", address=AT + 2304 * token, block=token) for token in (3, 4, 5)
 )
 QUIET = saved()
+UNSTORED = "Uninitialized __global__ memory read of size 2 bytes"
+TORCHS = "void at::native::elementwise_kernel(int, float *)"
 EDGES = re.compile(rb"<record>|</ComputeSanitizerOutput>|^=", re.MULTILINE)
 
 
-def told(xml: bytes, text: str, status: int | None) -> SanitizerRun:
+def told(xml: bytes, text: str, status: int | None, tool: str = "memcheck", *, logged: bool = True) -> SanitizerRun:
     """What comes of an output, where the launch itself came to its end."""
-    output = Output("memcheck", xml, text, status, 0.5)
+    output = Output(tool, xml, text, status, 0.5, logged)
     played = Played(output, SCENE, BASES, {}, "")
-    return saw(played, SanitizerRun("memcheck", "exact", "replay", "clean"), None)
+    return saw(played, SanitizerRun(tool, "exact", "replay", "clean"), None)
 
 
 def test_as_it_was() -> None:
@@ -42,11 +44,33 @@ def test_as_it_was() -> None:
 
 
 def test_torchs_own_kernels_are_not_under_test() -> None:
-    """What a target has torch do is left out, and the rest stays."""
-    name = "void at::native::vectorized_elementwise_kernel".replace("<", "")
-    ours, theirs = (record("Invalid __global__ read of size 2 bytes", address=AT, kernel=each) for each in ("f", name))
-    assert [each.kernel for each in told(saved([ours, theirs]), printed(2), FOUND).records] == ["f"]
-    assert told(saved([theirs]), printed(1, "error"), FOUND).state == "clean"
+    """What a target has torch do is left out, and said; the rest stays."""
+    ours, theirs = (record(UNSTORED, address=AT, kernel=each) for each in ("f", TORCHS))
+    run = told(saved([theirs, ours, theirs]), printed(3), FOUND, "initcheck")
+    assert (run.state, [each.kernel for each in run.records]) == ("records", ["f"])
+    assert (run.left_out, run.counted) == ((f"2 records of {TORCHS}",), 3)
+
+
+def test_a_run_with_nothing_else_is_not_clean() -> None:
+    """What torch has copied counts as stored, and so hides what the kernel under test reads."""
+    run = told(saved([record(UNSTORED, address=AT, kernel=TORCHS)]), printed(1, "error"), FOUND, "initcheck")
+    assert (run.state, run.records, run.left_out) == ("inconclusive", (), (f"1 record of {TORCHS}",))
+    assert run.reason.startswith(f"all that it has are 1 record of {TORCHS}: torch's own")
+
+
+def test_torch_past_the_end_is_the_targets_fault() -> None:
+    """It goes where the target has it go."""
+    run = told(saved([record("Invalid __global__ read of size 2 bytes", address=AT, kernel=TORCHS)]), printed(1), FOUND)
+    assert (run.state, [each.kernel for each in run.records], run.left_out) == ("records", [TORCHS], ())
+
+
+def test_what_is_not_known_is_not_clean() -> None:
+    """Beside no record it may be what a new version calls one; beside records it is kept, and the records stand."""
+    run = told(saved(["<novel>7</novel>"]), printed(0), 0)
+    assert (run.state, run.unknown) == ("inconclusive", ("<novel>7</novel>",))
+    assert run.reason == "the saved records hold what kvcheck does not know: <novel>7</novel>"
+    run = told(saved([record(UNSTORED, address=AT), "<novel>7</novel>"]), printed(1), FOUND, "initcheck")
+    assert (run.state, run.reason, run.unknown) == ("records", "", ("<novel>7</novel>",))
 
 
 @st.composite
