@@ -339,6 +339,8 @@ class ProcessVerdict(msgspec.Struct, frozen=True):
     exit: int | None = None
     signal: str | None = None
     error: str | None = None
+    outside: bool = False
+    """Whether somebody else may have ended the process: `--resume` runs such a case again."""
 
 
 class Tolerance(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ is what was fenced.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import platform
 import signal
@@ -15,19 +14,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from kvcheck.memory.fault_signals import address_of, made_by_an_instruction, on_signal, wrote
 from kvcheck.memory.fences import Fenced, Side
 
 #: Files in a case's folder.
 TABLE = "fences.msgpack"
 FAULT = "fault.txt"
-
-#: From <signal.h> and <ucontext.h>, 64-bit Linux: where the address stands in siginfo_t, and, on x86-64, the error code
-#: in ucontext_t, whose second bit says that the access was a write.
-_ADDRESS_AT = 16
-_ERROR_AT = 192
-_WRITE = 2
-_SIGINFO = 4
-_SIZE_OF_MASK = 128
 
 
 class FencedTensors(msgspec.Struct, frozen=True):
@@ -58,46 +50,18 @@ def fenced_tensors(names: tuple[str, ...], fenced: Fenced, start: int, stop: int
     return FencedTensors(names, fenced.address + start, fenced.address + stop, fenced.low, fenced.high)
 
 
-class _Action(ctypes.Structure):
-    """The C library's struct sigaction on 64-bit Linux."""
-
-    _fields_ = (
-        ("handler", ctypes.c_void_p),
-        ("mask", ctypes.c_uint8 * _SIZE_OF_MASK),
-        ("flags", ctypes.c_int),
-        ("restorer", ctypes.c_void_p),
-    )
-
-
-_Handler = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
-#: What a signal may call must outlive every function.
-_kept: list[object] = []
-
-
 def watch(folder: Path, table: Table) -> None:
-    """Write a case's fences into its folder; when this process dies of one, the address too.
-
-    The handler is Python: it runs inside the very instruction that failed, in the one thread that there is. Then the
-    handler before it has its turn, and the process dies as it would have.
-    """
+    """Write a case's fences into its folder; when this process dies of one, the address too."""
     (folder / TABLE).write_bytes(msgspec.msgpack.encode(table))
-    libc = ctypes.CDLL(None)
-    libc.sigaction.argtypes = [ctypes.c_int, ctypes.POINTER(_Action), ctypes.POINTER(_Action)]
-    before = _Action()
     file = os.open(folder / FAULT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     tells = platform.machine() == "x86_64"
 
-    def note(number: int, info: int, context: int) -> None:
-        libc.sigaction(number, ctypes.byref(before), None)
-        address = ctypes.c_uint64.from_address(info + _ADDRESS_AT).value
-        error = ctypes.c_uint64.from_address(context + _ERROR_AT).value if tells else 0
-        how = ("is written" if error & _WRITE else "is read") if tells else "is overrun"
-        os.write(file, f"{address} {how}".encode())
+    def note(info: int, context: int) -> None:
+        if made_by_an_instruction(info):
+            how = ("is written" if wrote(context) else "is read") if tells else "is overrun"
+            os.write(file, f"{address_of(info)} {how}".encode())
 
-    handler = _Handler(note)
-    action = _Action(handler=ctypes.cast(handler, ctypes.c_void_p), flags=_SIGINFO)
-    libc.sigaction(signal.SIGSEGV, ctypes.byref(action), ctypes.byref(before))
-    _kept.extend((handler, before, action))
+    on_signal(signal.SIGSEGV, note)
 
 
 class Overrun(NamedTuple):

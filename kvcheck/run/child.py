@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from kvcheck.api import Target
+from kvcheck.run.outside import note_sender
 from kvcheck.run.protocol import STDERR, STDOUT, Job
 
 #: The part of a GPU's memory that all children together may take through torch: contexts and code need the rest.
@@ -36,6 +37,7 @@ def run_alone(job: Job, target: Target, *, cuda: bool, jobs: int) -> None:
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable(file=2)
+    note_sender(Path(job.folder))
     if job.case.layout == "exact":
         # Each tensor gets a cudaMalloc of its own size. torch asks for this when it first allocates, which is here.
         os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"

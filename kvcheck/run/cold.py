@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from kvcheck.run.outside import killed_from_outside, stopped
 from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import JOB, Ended, Job
 
@@ -56,13 +57,14 @@ def run_fresh(nursery: Nursery, jobs: Sequence[Job], *, at_a_time: int) -> list[
             for pid, (job, began) in list(running.items()):
                 seconds = time.monotonic() - began
                 late = seconds >= job.timeout + IMPORTS
+                halted = late and stopped(pid)
                 if late:
                     _kill(pid)
                 done, status = os.waitpid(pid, 0 if late else os.WNOHANG)
                 if done:
                     del running[pid]
                     _kill(pid)
-                    ended[job.number] = _ended(job, status, seconds, late=late)
+                    ended[job.number] = _ended(job, status, seconds, late=late, halted=halted)
             time.sleep(0.005)
     finally:
         for pid in running:
@@ -71,9 +73,11 @@ def run_fresh(nursery: Nursery, jobs: Sequence[Job], *, at_a_time: int) -> list[
     return [ended[job.number] for job in jobs]
 
 
-def _ended(job: Job, status: int, seconds: float, *, late: bool) -> Ended:
+def _ended(job: Job, status: int, seconds: float, *, late: bool, halted: bool) -> Ended:
     code = os.waitstatus_to_exitcode(status)
-    return Ended(job.number, code if code >= 0 else None, -code if code < 0 else None, seconds, late)
+    exit_status, number = (code, None) if code >= 0 else (None, -code)
+    outside = halted or (not late and killed_from_outside(number, Path(job.folder)))
+    return Ended(job.number, exit_status, number, seconds, late, outside=outside)
 
 
 def _kill(pid: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -38,9 +39,17 @@ def confirm(
     *,
     expect_declared: bool,
 ) -> dict[int, CaseResult]:
-    """The results of some cases, each with whether a fresh interpreter comes to the same outcome, by number."""
+    """The results of some cases, each with whether a fresh interpreter comes to the same outcome, by number.
+
+    One that somebody else may have ended says nothing, and runs once more.
+    """
     found = {}
-    for job, ended in zip(jobs, run_fresh(nursery, jobs, at_a_time=nursery.jobs), strict=True):
+    at_a_time = nursery.jobs
+    first = run_fresh(nursery, jobs, at_a_time=at_a_time)
+    again = [_emptied(job) for job, ended in zip(jobs, first, strict=True) if ended.outside]
+    ends = {ended.number: ended for ended in (*first, *run_fresh(nursery, again, at_a_time=at_a_time))}
+    for job in jobs:
+        ended = ends[job.number]
         fresh = result_of(job.case, ended, Path(job.folder), info, expect_declared=expect_declared)
         found[job.number] = confirmed(results[job.number], fresh)
     return found
@@ -48,15 +57,25 @@ def confirm(
 
 def confirmed(result: CaseResult, fresh: CaseResult) -> CaseResult:
     """A failing case's result beside that of a fresh interpreter. What comes out otherwise there never gets better."""
+    if fresh.process.outside and not result.process.outside:
+        return result
     if fresh.outcome == result.outcome:
         return msgspec.structs.replace(result, cold_confirmed=True)
     # An expected failure that does not fail alike is no longer what was expected.
     outcome: Outcome = "violation" if result.outcome == "xfail" else result.outcome
+    doubt = "somebody else may have ended it" if result.process.outside else "order-dependent or nondeterministic"
     reason = (
-        f"order-dependent or nondeterministic: in a fresh interpreter this case ends as {fresh.outcome}"
+        f"{doubt}: in a fresh interpreter this case ends as {fresh.outcome}"
         f"{f' ({fresh.reason})' if fresh.reason else ''}; in its own fork: {result.reason}"
     )
     return msgspec.structs.replace(result, outcome=outcome, reason=reason, cold_confirmed=False)
+
+
+def _emptied(job: Job) -> Job:
+    """The job, with a folder that is empty."""
+    shutil.rmtree(job.folder)
+    Path(job.folder).mkdir()
+    return job
 
 
 def job_of(case: Case, number: int, info: TargetInfo, folder: Path, timeout: float) -> Job:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -133,7 +132,7 @@ class Feed:
     def _take(self, lane: _Lane) -> None:
         """Have judged what a nursery's children have left."""
         for ended in lane.nursery.take():
-            if from_outside(ended) and ended.number not in self._again:
+            if ended.outside and ended.number not in self._again:
                 self._again.add(ended.number)
                 self._submit(lane, ended.number)
                 continue
@@ -150,7 +149,10 @@ class Feed:
 
     def _judged(self, pipe: IO[bytes]) -> None:
         assert self._judges is not None
-        question, result = self._judges.take(pipe)
+        judged = self._judges.take(pipe)
+        if judged is None:
+            return
+        question, result = judged
         number, nursery = self._asked.pop(question.folder)
         self._desk.judged(number, result, nursery)
 
@@ -171,8 +173,3 @@ class Feed:
 
 def _lost(lane: _Lane) -> None:
     raise NurseryLostError(lane.nursery.label)
-
-
-def from_outside(ended: Ended) -> bool:
-    """Whether somebody else may have ended a child: SIGKILL is no kernel's way to fail."""
-    return ended.signal == signal.SIGKILL and not ended.timed_out and not ended.limit

@@ -37,7 +37,8 @@ class Kept:
     """What a journal hands to the run that takes it up."""
 
     results: Mapping[str, CaseResult]
-    """By the cases' ids. What was inconclusive is not among them: nothing is known of it."""
+    """By the cases' ids. What was inconclusive is not among them, nor what somebody else may have ended: nothing is
+    known of it."""
     anew: str = ""
     """Why there are none: one clause. Empty where the journal is this run's."""
     damaged: bool = False
@@ -87,10 +88,10 @@ def kept(path: Path, key: Key) -> Kept:
     if first is None:
         return Kept({}, "its journal is damaged from the start")
     try:
-        known = msgspec.msgpack.decode(first, type=dict[str, str])
+        of = msgspec.msgpack.decode(first, type=dict[str, str])
     except msgspec.MsgspecError:
         return Kept({}, "its journal is damaged from the start")
-    unlike = [part for part in dict.fromkeys((*key, *known)) if key.get(part) != known.get(part)]
+    unlike = [part for part in dict.fromkeys((*key, *of)) if key.get(part) != of.get(part)]
     if unlike:
         return Kept({}, f"unlike what its journal is of: {', '.join(unlike)}")
     results: dict[str, CaseResult] = {}
@@ -102,8 +103,12 @@ def kept(path: Path, key: Key) -> Kept:
             break
         end += _HEAD.size + len(body)
         results[result.id] = result
-    known_outcomes = {name: result for name, result in results.items() if result.outcome != "inconclusive"}
-    return Kept(known_outcomes, damaged=end != len(data))
+    known = {name: result for name, result in results.items() if _is_known(result)}
+    return Kept(known, damaged=end != len(data))
+
+
+def _is_known(result: CaseResult) -> bool:
+    return result.outcome != "inconclusive" and not result.process.outside
 
 
 def _bodies(data: bytes, key: bytes) -> Iterator[bytes]:

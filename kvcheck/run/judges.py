@@ -30,6 +30,8 @@ class _Worker:
     question: Question | None = None
     since: float = 0.0
     """When it was asked."""
+    late: bool = False
+    """Whether it was killed for its silence."""
 
     def answers(self) -> IO[bytes]:
         """The pipe on which it says that a result lies in its file."""
@@ -45,6 +47,8 @@ class Judges:
         self._most = most
         self._workers: list[_Worker] = []
         self._waiting: deque[Question] = deque()
+        self._again: set[str] = set()
+        """The folders of cases whose judge has died once."""
 
     def __enter__(self) -> Judges:  # noqa: PYI034 - typing.Self came with Python 3.11
         self._workers.append(_Worker(_start()))
@@ -80,11 +84,15 @@ class Judges:
         """Kill judges that have had a question for longer: their pipes end, and say so."""
         for worker in self._workers:
             if worker.question is not None and time.monotonic() > worker.since + seconds:
+                worker.late = True
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(worker.process.pid, signal.SIGKILL)
 
-    def take(self, pipe: IO[bytes]) -> tuple[Question, CaseResult]:
-        """What the judge behind a pipe that is ready has found. Where it died the case is inconclusive."""
+    def take(self, pipe: IO[bytes]) -> tuple[Question, CaseResult] | None:
+        """What the judge behind a pipe that is ready has found; None where it died and another has been asked.
+
+        A case of which two have died, or one has said nothing for too long, is inconclusive.
+        """
         worker = next(one for one in self._workers if one.answers() is pipe)
         question = worker.question
         assert question is not None
@@ -96,6 +104,10 @@ class Judges:
                 return question, result
         self._workers.remove(worker)
         _end(worker)
+        if not worker.late and question.folder not in self._again:
+            self._again.add(question.folder)
+            self.ask(question)
+            return None
         self._hand_out()
         return question, not_run(question.case, "inconclusive", "the process that judges this case ended before it had")
 

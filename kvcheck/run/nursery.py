@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
@@ -22,6 +23,7 @@ from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.child import own_files, run_alone
 from kvcheck.run.cold import IMPORTS, fresh_command, start_fresh
 from kvcheck.run.limits import EVERY, Limits, limits_here
+from kvcheck.run.outside import killed_from_outside, stopped
 from kvcheck.run.protocol import Ended, Hello, Job, TargetInfo
 from kvcheck.schema import Execution
 from kvcheck.targets.engine import MissingEngineError, add_engine_roots
@@ -49,6 +51,8 @@ class _Child:
     killed: bool = False
     limit: str = ""
     """The limit, other than of time, at which it was killed."""
+    stopped: bool = False
+    """Whether it was stopped when its time was over."""
 
 
 @dataclass
@@ -288,7 +292,8 @@ def _reap(state: _State) -> None:
         seconds = time.monotonic() - child.started
         late = child.killed and not child.limit
         exit_status, number = (code, None) if code >= 0 else (None, -code)
-        _say(state.answers, Ended(child.job.number, exit_status, number, seconds, late, child.limit))
+        outside = child.stopped or (not child.killed and killed_from_outside(number, Path(child.job.folder)))
+        _say(state.answers, Ended(child.job.number, exit_status, number, seconds, late, child.limit, outside))
 
 
 def _kill_overstayers(state: _State) -> None:
@@ -302,6 +307,7 @@ def _kill_overstayers(state: _State) -> None:
             child.limit = state.limits.exceeded(child.pid, child.job.folder) or ""
         if late or child.limit:
             child.killed = True
+            child.stopped = late and stopped(child.pid)
             _kill_group(child.pid)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGKILL)

@@ -15,6 +15,8 @@ SHADOW = "shadow.msgpack"
 RECORDING = "recording.msgpack"
 JOB = "job.json"
 STAGE = "stage.txt"
+SENDER = "sender"
+"""An empty file: the signal that ended the child came from another process."""
 UNWRITTEN = "unwritten"
 """An empty file, for which a full disk mostly has room: kvcheck could not write what a child had to leave."""
 STDOUT = "stdout.txt"
@@ -87,6 +89,8 @@ class Ended(msgspec.Struct, frozen=True):
     timed_out: bool
     limit: str = ""
     """The other limit at which it was killed, in a few words."""
+    outside: bool = False
+    """Whether somebody else may have ended it, or stopped it until its time was over."""
 
 
 class Failure(msgspec.Struct, frozen=True):

@@ -63,9 +63,10 @@ class Judged:
 
 def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expect_declared: bool) -> CaseResult:
     """The result of a case whose child has ended. Only an emission and exit status 0 together are judged."""
-    process = ProcessVerdict(ended.exit, SIGNALS.get(ended.signal or 0), None)
+    process = ProcessVerdict(ended.exit, SIGNALS.get(ended.signal or 0), None, outside=ended.outside)
     if ended.timed_out:
-        reason = f"killed after {ended.seconds:.0f} s, at its time limit, in {_stage(folder)}"
+        halted = ", stopped by a signal" if ended.outside else ""
+        reason = f"killed after {ended.seconds:.0f} s, at its time limit, in {_stage(folder)}{halted}"
         return _unjudged(case, "timeout", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
     if ended.limit:
         reason = f"killed {ended.limit}, in {_stage(folder)}"

@@ -16,7 +16,7 @@ from kvcheck.matrix.ids import case_id
 from kvcheck.memory.forms import Unplaceable
 from kvcheck.memory.place import place
 from kvcheck.run.confirm import chosen, confirm, job_of
-from kvcheck.run.feed import Feed, from_outside
+from kvcheck.run.feed import Feed
 from kvcheck.run.judge_worker import Question
 from kvcheck.run.judges import Judges
 from kvcheck.run.keep import keep_emission
@@ -28,7 +28,7 @@ from kvcheck.run.repeated import with_repetition
 from kvcheck.run.result import not_run, result_of
 from kvcheck.run.sanitized import with_runs
 from kvcheck.run.shadowed import read
-from kvcheck.schema import Case, CaseResult, Outcome, Placement
+from kvcheck.schema import Case, CaseResult, Outcome, Placement, ProcessVerdict
 from kvcheck.targets.limits import outside_limits
 
 OnResult = Callable[[CaseResult], None]
@@ -73,7 +73,7 @@ class _Run:
         """A case has killed its nursery, running alone there."""
         reason = "the process that runs the cases died with this case under way, alone"
         result = not_run(self.cases[number], "crash", reason)
-        self.done(number, msgspec.structs.replace(result, device=nursery.label))
+        self.done(number, msgspec.structs.replace(result, device=nursery.label, process=ProcessVerdict(outside=True)))
 
     def done(self, number: int, result: CaseResult) -> None:
         """Take a case's result."""
@@ -189,7 +189,7 @@ def _reference(run: _Run, nursery: Nursery, number: int) -> str | None:
     try:
         nursery.submit(job)
         ended = nursery.next_ended()
-        if from_outside(ended):  # as any case: once more
+        if ended.outside:  # as any case: once more
             nursery.submit(job)
             ended = nursery.next_ended()
     except NurseryLostError:

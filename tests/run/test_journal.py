@@ -13,7 +13,7 @@ import pytest
 from kvcheck.errors import ReportError
 from kvcheck.run.journal import Journal, Kept, kept
 from kvcheck.run.result import not_run
-from kvcheck.schema import Case, CaseResult, Diagnosis
+from kvcheck.schema import Case, CaseResult, Diagnosis, ProcessVerdict
 
 KEY = {"kernels": "aa", "arch": "sm_90"}
 FIRST = not_run(Case(tokens=1), "pass", "")
@@ -36,6 +36,14 @@ def test_what_was_written_comes_back(tmp_path: Path) -> None:
     """Every field does, infinite evidence included."""
     written(tmp_path / "journal", FIRST, SECOND)
     assert kept(tmp_path / "journal", KEY) == Kept({FIRST.id: FIRST, SECOND.id: SECOND})
+
+
+def test_what_somebody_else_may_have_ended_is_run_again(tmp_path: Path) -> None:
+    """Nothing is known of it, as of what is inconclusive."""
+    killed = msgspec.structs.replace(THIRD, process=ProcessVerdict(signal="SIGKILL", outside=True))
+    unclear = not_run(Case(tokens=4), "inconclusive", "?")
+    written(tmp_path / "journal", FIRST, killed, unclear)
+    assert kept(tmp_path / "journal", KEY) == Kept({FIRST.id: FIRST})
 
 
 def test_it_goes_on_where_it_was(tmp_path: Path) -> None:

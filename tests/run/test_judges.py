@@ -30,8 +30,8 @@ def _gathered(judges: Judges) -> dict[str, CaseResult]:
     while judges.busy:
         pipes = {pipe.fileno(): pipe for pipe in judges.answers()}
         for ready in cast("list[int]", wait(list(pipes))):
-            question, result = judges.take(pipes[ready])
-            found[question.folder] = result
+            if (judged := judges.take(pipes[ready])) is not None:
+                found[judged[0].folder] = judged[1]
     return found
 
 
@@ -47,16 +47,48 @@ def test_they_answer_as_this_process_would(tmp_path: Path) -> None:
     assert {result.outcome for result in found.values()} == {"crash"}
 
 
-def test_the_case_of_a_judge_that_dies_is_inconclusive_and_the_next_is_judged(tmp_path: Path) -> None:
+def _kill(judges: Judges, folder: Path) -> None:
+    """SIGKILL the judge of a case."""
+    victim = next(one for one in judges._workers if one.question is not None and one.question.path == folder)
+    os.kill(victim.process.pid, signal.SIGKILL)
+
+
+def test_the_case_of_a_judge_that_dies_is_judged_by_another(tmp_path: Path) -> None:
+    """Somebody has killed it: what the case left is still there."""
+    with Judges(1) as judges:
+        for number in range(3):
+            judges.ask(_question(tmp_path, number))
+        _kill(judges, tmp_path / "0")
+        found = _gathered(judges)
+    assert len(found) == 3
+    assert {result.outcome for result in found.values()} == {"crash"}
+
+
+def test_a_case_that_two_judges_die_of_is_inconclusive_and_the_next_is_judged(tmp_path: Path) -> None:
     """It was not seen to be right, so it is no pass; another process takes the rest."""
     with Judges(1) as judges:
         for number in range(3):
             judges.ask(_question(tmp_path, number))
-        os.kill(judges._workers[0].process.pid, signal.SIGKILL)
+        _kill(judges, tmp_path / "0")
+        wait([one.fileno() for one in judges.answers()])
+        assert judges.take(judges.answers()[0]) is None
+        while (question := judges._workers[0].question) is None or question.path != tmp_path / "0":
+            pipe = judges.answers()[0]
+            wait([pipe.fileno()])
+            judges.take(pipe)
+        _kill(judges, tmp_path / "0")
         found = _gathered(judges)
-    outcomes = [found[str(tmp_path / str(number))].outcome for number in range(3)]
-    assert outcomes == ["inconclusive", "crash", "crash"]
+    assert found[str(tmp_path / "0")].outcome == "inconclusive"
     assert "the process that judges this case ended" in found[str(tmp_path / "0")].reason
+
+
+def test_a_judge_that_says_nothing_for_too_long_has_no_second(tmp_path: Path) -> None:
+    """It may hang in that very case."""
+    with Judges(1) as judges:
+        os.kill(judges._workers[0].process.pid, signal.SIGSTOP)
+        judges.ask(_question(tmp_path, 0))
+        judges.end_silent(0.0)
+        assert [result.outcome for result in _gathered(judges).values()] == ["inconclusive"]
 
 
 def test_it_says_when_no_more_should_be_made(tmp_path: Path) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import resource
 import shutil
-import signal
 import subprocess
-import time
 from pathlib import Path
 
 import msgspec
@@ -17,8 +14,8 @@ import pytest
 from kvcheck.run.journal import NAME
 from kvcheck.schema import CaseResult, Report
 
-from .command import KERNELS, matrix, outcomes, reports_in, start, write_matrix
-from .processes import children, command_line, wait_for
+from .command import KERNELS, matrix, outcomes, start, write_matrix
+from .processes import wait_for
 
 HEADS = list(range(1, 25))
 
@@ -137,42 +134,3 @@ def _run(folder: Path, *asked: object, limit: int | None = None) -> subprocess.C
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
     out, err = process.communicate(timeout=120)
     return subprocess.CompletedProcess([], process.returncode, out, err)
-
-
-def _cases_under_way(run: int) -> list[int]:
-    """A run's processes that are cases: these lead a session. What else a nursery forks only looks at the machine."""
-    nurseries = [pid for pid in children(run) if "kvcheck.run.nursery" in command_line(pid)]
-    return [child for nursery in nurseries for child in children(nursery) if _leads_a_session(child)]
-
-
-def _leads_a_session(pid: int) -> bool:
-    try:
-        return os.getsid(pid) == pid
-    except ProcessLookupError:
-        return False
-
-
-@pytest.mark.parametrize("kills", [8, pytest.param(200, marks=pytest.mark.exhaustive)])
-def test_cases_that_somebody_kills_have_a_second_chance(kills: int, tmp_path: Path) -> None:
-    """SIGKILL of random children: no case is lost or doubled; one killed twice may be a crash, all others pass."""
-    cases = write_matrix(tmp_path / "cases.toml", heads=list(range(1, 2 * kills + 1)), tokens=1, head_dim=8)
-    process = start("matrix", *arguments(cases, KERNELS / "slow.py"), "--device", "cpu", "--out", "out", cwd=tmp_path)
-    killed: set[int] = set()
-    generator = random.Random(kills)  # noqa: S311 - victims
-    with process:
-        try:
-            while len(killed) < kills and process.poll() is None:
-                if fresh := set(_cases_under_way(process.pid)) - killed:
-                    victim = generator.choice(sorted(fresh))
-                    os.kill(victim, signal.SIGKILL)
-                    killed.add(victim)
-                time.sleep(0.05)
-            process.communicate(timeout=600)
-        finally:
-            process.kill()
-    assert len(killed) == kills
-    (report,) = reports_in(tmp_path / "out").values()
-    assert len({case.id for case in report.cases}) == len(report.cases) == report.planned == 2 * kills
-    crashed = [case for case in report.cases if case.outcome != "pass"]
-    assert {case.outcome for case in crashed} <= {"crash"}
-    assert len(crashed) <= kills // 2
