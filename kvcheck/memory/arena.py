@@ -29,14 +29,20 @@ TORCH_DTYPES: dict[Dtype, torch.dtype] = {
 class Memory:
     """The allocations of one case on one device. kvcheck owns every byte of them."""
 
-    def __init__(self, placement: Placement, device: torch.device) -> None:
-        """Allocate on `device`: on CUDA through the caching allocator, as engines do, unless the layout has fences."""
+    def __init__(self, placement: Placement, device: torch.device, fenced: tuple[int, ...] | None = None) -> None:
+        """Allocate on `device`: on CUDA through the caching allocator, as engines do, unless the layout has fences.
+
+        Where it has, `fenced` are the allocations that get one: all of them, if it is None.
+        """
         self.placement = placement
         self.device = device
         side = FENCES.get(placement.layout)
         self._fenced: tuple[Fenced, ...] = ()
         if side is not None:
-            made = [allocate(size, side, device) for size in placement.allocations]
+            made = [
+                allocate(size, side if fenced is None or index in fenced else None, device)
+                for index, size in enumerate(placement.allocations)
+            ]
             self._fenced = tuple(fenced for fenced, _ in made)
             self._allocations = tuple(memory for _, memory in made)
         elif device.type == "cuda":

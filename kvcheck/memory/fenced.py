@@ -20,13 +20,19 @@ from kvcheck.memory.fences import Fenced, Side
 HOST_FENCE = 1 << 28
 CUDA_FENCE = 1 << 30
 
+#: Bytes that are mapped on either side of memory without a fence, for a kernel to go astray in unharmed.
+ROOM = 1 << 26
+
 _NO_ACCESS, _READ_WRITE = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _MAP_NORESERVE = 0x4000
 _FAILED = ctypes.c_void_p(-1).value
 
 
-def allocate(size: int, side: Side, device: torch.device) -> tuple[Fenced, torch.Tensor]:
-    """`size` bytes (one at least) with a fence at that side, and as a uint8 tensor. Mapped until the process ends."""
+def allocate(size: int, side: Side | None, device: torch.device) -> tuple[Fenced, torch.Tensor]:
+    """`size` bytes (one at least) with a fence at that side, and as a uint8 tensor. Mapped until the process ends.
+
+    Without a side, no fence is near: `ROOM` bytes are mapped before them and behind.
+    """
     fenced = _on_cuda(max(size, 1), side, device) if device.type == "cuda" else _on_host(max(size, 1), side)
     if device.type == "cuda":
         return fenced, torch.as_tensor(_CudaArray(fenced), device=device)
@@ -34,14 +40,19 @@ def allocate(size: int, side: Side, device: torch.device) -> tuple[Fenced, torch
     return fenced, torch.from_numpy(np.ctypeslib.as_array(buffer))
 
 
-def _placed(size: int, side: Side, low: int, begin: int, room: int, high: int) -> Fenced:
-    """Bytes at the one end or the other of `room` mapped bytes at `begin`."""
-    address = begin + room - size if side == "end" else begin
+def _needed(size: int, side: Side | None) -> int:
+    """The bytes that are to be mapped, before they are rounded up to pages."""
+    return size if side is not None else ROOM + size + ROOM
+
+
+def _placed(size: int, side: Side | None, low: int, begin: int, room: int, high: int) -> Fenced:
+    """Bytes at the one end or the other of `room` mapped bytes at `begin`, or amid them."""
+    address = begin + {"end": room - size, "begin": 0, None: ROOM}[side]
     return Fenced(address, size, low, begin, begin + room, high)
 
 
-def _on_host(size: int, side: Side) -> Fenced:
-    room = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+def _on_host(size: int, side: Side | None) -> Fenced:
+    room = -(-_needed(size, side) // mmap.PAGESIZE) * mmap.PAGESIZE
     whole = HOST_FENCE + room + HOST_FENCE
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
@@ -66,7 +77,7 @@ class _CudaArray:
         }
 
 
-def _on_cuda(size: int, side: Side, device: torch.device) -> Fenced:
+def _on_cuda(size: int, side: Side | None, device: torch.device) -> Fenced:
     from cuda.bindings import driver  # noqa: PLC0415 - an extra, and only where there is a GPU
 
     torch.cuda.current_stream(device).synchronize()  # the driver's calls need the context that torch makes
@@ -76,7 +87,7 @@ def _on_cuda(size: int, side: Side, device: torch.device) -> Fenced:
     properties.location.id = device.index or 0
     smallest = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
     granule = int(_done(driver.cuMemGetAllocationGranularity(properties, smallest)))
-    room = -(-size // granule) * granule
+    room = -(-_needed(size, side) // granule) * granule
     whole = CUDA_FENCE + room + CUDA_FENCE
     low = int(_done(driver.cuMemAddressReserve(whole, granule, 0, 0)))
     memory = _done(driver.cuMemCreate(room, properties, 0))

@@ -16,7 +16,7 @@ FENCES: dict[str, Side] = {"fence": "end", "fence-before": "begin"}
 class Fenced:
     """`size` bytes at `address`. Nothing is mapped from `low` to `begin`, nor from `end` to `high`.
 
-    Of the mapped bytes around them, up to a page, none is on the fenced side.
+    Of the mapped bytes around them, up to a page, none is on the fenced side. Where there is none, many are on both.
     """
 
     address: int

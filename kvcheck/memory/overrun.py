@@ -1,7 +1,7 @@
 """Who ran into a fence: the address that killed a case's process, told as a tensor, a side and a distance.
 
-On the CPU the signal says the address. CUDA says that an access was illegal, and not which: there all that can be told
-is what was fenced.
+On the CPU the signal says the address. CUDA says that an access was illegal, and not which: there one process can tell
+only what was fenced.
 """
 
 from __future__ import annotations
@@ -65,18 +65,22 @@ def watch(folder: Path, table: Table) -> None:
 
 
 class Overrun(NamedTuple):
-    """An access that a fence stopped: of which tensors, how (`is read`, `is written`, `is overrun`), where, how far."""
+    """An access that a fence stopped: of which tensors, how (`is read`, `is written`, `is overrun`), where, how far.
+
+    `distance` is None where the address is not known.
+    """
 
     tensors: tuple[str, ...]
     how: str
     side: Side
-    distance: int
+    distance: int | None
 
     @property
     def says(self) -> str:
         """The access, for people."""
         where = "past its end" if self.side == "end" else "before its beginning"
-        return f"{' and '.join(self.tensors)} {self.how} {_distance(self.distance)} {where}, where nothing is mapped"
+        far = "" if self.distance is None else f"{_distance(self.distance)} "
+        return f"{' and '.join(self.tensors)} {self.how} {far}{where}, where nothing is mapped"
 
 
 def overrun(folder: Path) -> Overrun | None:

@@ -77,7 +77,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     stage = folder / STAGE
     _note(stage, "placing the case")
     placement = place(case, contract, target.form, target.accepts, cuda=device.type == "cuda")
-    memory = Memory(placement, device)
+    memory = Memory(placement, device, job.fenced)
     fences = memory.fences()
     if fences is not None:
         watch_fences(folder, fences)

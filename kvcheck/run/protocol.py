@@ -77,6 +77,8 @@ class Job(msgspec.Struct, frozen=True):
     reference: bool = False
     witness: Literal["", "shadow", "record"] = ""
     """What watches the launches, beside the judge."""
+    fenced: tuple[int, ...] | None = None
+    """In a layout with fences: the allocations that have one. All, where it is None."""
 
 
 class Ended(msgspec.Struct, frozen=True):

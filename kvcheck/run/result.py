@@ -46,7 +46,7 @@ SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
 #: What CUDA says of an access to memory that is not mapped.
-_ILLEGAL = "illegal memory access"
+ILLEGAL = "illegal memory access"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
         outcome: Outcome = failure.kind
         process = msgspec.structs.replace(process, error=failure.error)
         found = () if failure.compiler is None else (compile_failure(failure.compiler),)
-        around = fenced(folder) if outcome == "crash" and _ILLEGAL in failure.error else None
+        around = fenced(folder) if outcome == "crash" and ILLEGAL in failure.error else None
         if expect_declared and info.declares is not None:
             outcome = expected(outcome, info.declares, found, (), stopped=around is not None)
         reason = failure.summary if around is None else f"{failure.summary} ({around})"
@@ -113,8 +113,9 @@ def left_memory(found: Overrun) -> Diagnosis:
     evidence: dict[str, int | float | str | list[int]] = {
         "tensors": ", ".join(found.tensors),
         "side": found.side,
-        "bytes": found.distance,
     }
+    if found.distance is not None:
+        evidence["bytes"] = found.distance
     return Diagnosis(fault, side, 0, 0, found.says, evidence)
 
 

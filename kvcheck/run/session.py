@@ -15,6 +15,7 @@ from kvcheck.contract import Contract
 from kvcheck.matrix.ids import case_id
 from kvcheck.memory.forms import Unplaceable
 from kvcheck.memory.place import place
+from kvcheck.run.astray import MOST, Trial, Trials, eliminations, known, stopped, stopped_unseen, traced
 from kvcheck.run.confirm import chosen, confirm, job_of
 from kvcheck.run.feed import Feed
 from kvcheck.run.judge_worker import Question
@@ -122,6 +123,7 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
             Feed([nursery, *beside], judges, Order(runnable, keys), run).run()
             if options.confirm:
                 _confirm(run, nursery)
+                _trace(run, [nursery, *beside], judges)
             _repeat(run, [nursery, *beside], judges, keys)
     return tuple(run.results[number] for number in range(len(cases)))
 
@@ -146,6 +148,39 @@ def _confirm(run: _Run, nursery: Nursery) -> None:
     timeout = run.options.timeout
     jobs = [job_of(run.cases[number], number, run.info, root / str(number), timeout) for number in chosen(run.results)]
     run.results.update(confirm(nursery, run.info, jobs, run.results, expect_declared=run.options.expect_declared))
+
+
+@dataclass
+class _Again(_Run):
+    """A run of trials: cases once more, some with fewer fences."""
+
+    trials: Sequence[Trial] = ()
+
+    def job(self, number: int, *, reference: bool = False) -> Job:
+        """A trial's job."""
+        return msgspec.structs.replace(super().job(number, reference=reference), fenced=self.trials[number].fenced)
+
+
+def _trace(run: _Run, nurseries: Sequence[Nursery], judges: Judges | None) -> None:
+    """Find out what the cases do that a fence has stopped. What is found stands in their results."""
+    met = [number for number in sorted(run.results) if stopped(run.cases[number], run.results[number])]
+    placements = {number: _placement(run.cases[number], run.info, cuda=nurseries[0].hello.cuda) for number in met}
+    trials = [known(number, run.cases[number]) for number in met]
+    trials = [each for each in trials if unsupported(each.case, run.info, cuda=nurseries[0].hello.cuda) is None]
+    for number in [each for each in met if stopped_unseen(run.results[each])][:MOST]:
+        trials += eliminations(number, run.cases[number], placements[number])
+    if not trials:
+        return
+    root = run.root / "astray"
+    root.mkdir()
+    options = replace(run.options, keep=None, records=None, witness="")
+    again = _Again([each.case for each in trials], run.info, options, root, lambda _: None, trials=trials)
+    Feed(nurseries, judges, Order(range(len(trials)), {}), again).run()
+    found: dict[int, Trials] = {number: Trials() for number in met}
+    for number, each in enumerate(trials):
+        found[each.number].take(each, again.results[number])
+    for number, seen in found.items():
+        run.results[number] = traced(run.results[number], seen, placements[number], run.info)
 
 
 def _not_here(nursery: Nursery, info: TargetInfo, options: Options) -> tuple[Outcome, str] | None:

@@ -28,9 +28,14 @@ def default() -> tuple[Case, ...]:
     return tuple(sorted(load_cases(["default"]), key=lambda case: (case.tokens == 0, size(case))))
 
 
-def run_file(spec: str | Path, cases: Mapping[str, Sequence[Case]], device: str = "cpu") -> Results:
-    """The results of every target named in `cases`, on the CPU or on CUDA, in its cases' order."""
-    options = Options(device=device, jobs=2 if device == "cpu" else 8)
+def run_file(
+    spec: str | Path, cases: Mapping[str, Sequence[Case]], device: str = "cpu", *, confirm: bool = False
+) -> Results:
+    """The results of every target named in `cases`, on the CPU or on CUDA, in its cases' order.
+
+    `confirm`: those that fail run again, as a whole run has them.
+    """
+    options = Options(device=device, jobs=2 if device == "cpu" else 8, confirm=confirm)
     with Nursery(str(spec), options) as nursery:
         assert nursery.hello.missing is None
         return {

@@ -33,13 +33,19 @@ def placement_of(layout: str, **axes: str | int) -> Placement:
     return place(case, CONTRACTS[0], Form(), Accepts(), cuda=False)
 
 
-def dies(folder: Path, layout: str, name: str, touch: Callable[[int, int], object]) -> int:
-    """The signal that ends a process which touches memory, given a tensor's address and the one behind its end."""
+def dies(
+    folder: Path, layout: str, name: str, touch: Callable[[int, int], object], only: tuple[str, ...] | None = None
+) -> int:
+    """The signal that ends a process which touches memory, given a tensor's address and the one behind its end.
+
+    `only`: the tensors whose allocations have a fence, where not all have one.
+    """
     placement = placement_of(layout)
     pid = os.fork()
     if pid == 0:  # pragma: no cover - dies
         faulthandler.disable()
-        memory = Memory(placement, CPU)
+        fenced = None if only is None else tuple(placement.get(each).allocation for each in only)
+        memory = Memory(placement, CPU, fenced)
         table = memory.fences()
         assert table is not None
         watch(folder, table)
@@ -101,6 +107,20 @@ def test_a_process_that_ends_of_itself_leaves_no_address(tmp_path: Path) -> None
     """There are fences, and nobody ran into one."""
     assert dies(tmp_path, "fence", "v", lambda *_: None) == 0
     assert (overrun(tmp_path), (tmp_path / TABLE).exists(), (tmp_path / FAULT).read_text()) == (None, True, "")
+
+
+@pytest.mark.parametrize("layout", ["fence", "fence-before"])
+@pytest.mark.parametrize(("only", "signal_of_v"), [((), 0), (("k",), 0), (("k", "v"), signal.SIGSEGV)])
+def test_a_tensor_without_a_fence_has_room_around_it(
+    tmp_path: Path, layout: str, only: tuple[str, ...], signal_of_v: int
+) -> None:
+    """Of the same layout some allocations alone are fenced: a megabyte past V's either side hurts only where V is."""
+
+    def touch(begin: int, end: int) -> None:
+        write(begin - (1 << 20))
+        write(end + (1 << 20))
+
+    assert dies(tmp_path, layout, "v", touch, only) == signal_of_v
 
 
 def test_what_was_fenced_is_all_that_can_be_said_of_cuda(tmp_path: Path) -> None:
