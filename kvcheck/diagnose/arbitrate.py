@@ -44,6 +44,17 @@ class _Left:
         """How many codes and scales of launch 1 among them it gives."""
         return self.gain(replace(made, others=0))
 
+    def same(self, one: Explanation, other: Explanation) -> bool:
+        """Whether two explanations of one tensor give the same of them, and not only by their number."""
+        for first, second, left in ((one.codes, other.codes, self.codes), (one.scales, other.scales, self.scales)):
+            wrong = left.get(one.tensor)
+            if wrong is None:
+                continue
+            given = [np.zeros_like(wrong) if mask is None else mask & wrong for mask in (first, second)]
+            if (given[0] != given[1]).any():
+                return False
+        return min(one.others, self.others) == min(other.others, self.others) and self.gain(one) > 0
+
     def take(self, made: Explanation) -> None:
         """Leave out what an explanation gives."""
         for mask, left in ((made.codes, self.codes), (made.scales, self.scales)):
@@ -73,7 +84,7 @@ def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...
         best = max(rest, key=lambda each: _worth(left, each, met))
         if not left.gain(best):
             break
-        chosen += [best, *best.beside]
+        chosen += [_with_alike(best, rest, left), *best.beside]
         for each in (best, *best.beside):
             left.take(each)
         rest = [each for each in rest if each is not best]
@@ -88,6 +99,18 @@ def _worth(left: _Left, made: Explanation, met: AbstractSet[tuple[str, str]]) ->
     return bool(gain) and made.cost < SAYS_ONLY, gain, elsewhere, -made.cost
 
 
+def _with_alike(best: Explanation, rest: Sequence[Explanation], left: _Left) -> Explanation:
+    """The explanation with the faults that give the very same bytes: this case cannot tell them apart."""
+    same = [
+        each.fault
+        for each in rest
+        if each.cost < SAYS_ONLY and each.fault != best.fault and each.tensor == best.tensor and left.same(each, best)
+    ]
+    if not same or best.cost >= SAYS_ONLY:
+        return best
+    return replace(best, evidence={**best.evidence, "alike": ", ".join(dict.fromkeys(same))})
+
+
 def _follows(made: Explanation, chosen: Sequence[Explanation]) -> bool:
     """Whether an explanation only says what follows from another: who reads elsewhere depends on what lies there."""
     return made.cost >= SAYS_ONLY and any(each.tensor == made.tensor for each in chosen)
@@ -95,7 +118,9 @@ def _follows(made: Explanation, chosen: Sequence[Explanation]) -> bool:
 
 def _diagnosis(facts: Facts, made: Explanation) -> Diagnosis:
     explains, of, kind = _counts(facts, made)
-    says = f"{made.says}; explains {explains} of {of} wrong {kind}"
+    alike = str(made.evidence.get("alike", "")).replace(", ", " or ")
+    apart = f"; this case cannot tell it from {alike}" if alike else ""
+    says = f"{made.says}; explains {explains} of {of} wrong {kind}{apart}"
     return Diagnosis(made.fault, made.tensor, explains, of, says, made.evidence)
 
 

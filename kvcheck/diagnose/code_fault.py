@@ -95,7 +95,7 @@ class CodeFault:
                 if coded is None or given is None:
                     continue
                 says, evidence = f"{tensor.upper()}'s codes are {coded.says}", coded.evidence
-                return Explanation(self.slug, tensor, given, None, 0, 0, self._cost, says, evidence)
+                return Explanation(self.slug, tensor, given, None, 0, 0, self._cost, says, evidence, of_rows=True)
         return None
 
 

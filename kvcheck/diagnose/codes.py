@@ -12,12 +12,11 @@ from kvcheck.diagnose.directed import DIRECTED, to_either_side
 from kvcheck.diagnose.facts import Facts, Stored
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.scale_fault import Made, ScaleFault
-from kvcheck.diagnose.scales import followed
+from kvcheck.diagnose.scale_rules import by_rule
 from kvcheck.draw import dtypes
 from kvcheck.formats import bits
 from kvcheck.formats.decode import decode
 from kvcheck.formats.magnitude import magnitudes, signed
-from kvcheck.formats.scale import right_scales
 from kvcheck.formats.spec import FORMATS, Format
 from kvcheck.schema import ITEMSIZE, Tensor
 
@@ -175,9 +174,9 @@ def poisoned_scale(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     if not isinstance(rule, Computed) or emitted.scale is None:
         return None
     ignores = rule.nan == "ignore"
-    scale = right_scales(replace(rule, nan="propagate" if ignores else "ignore"), facts.values(tensor))
+    other = replace(rule, nan="propagate" if ignores else "ignore")
     which = "NaN where a value is NaN, which is to be ignored" if ignores else "those of the values that are not NaN"
-    return Made(followed(facts, tensor, scale), f"scales are {which}, and its codes are theirs", {})
+    return by_rule(facts, tensor, other, facts.values(tensor), f"scales are {which}")
 
 
 def _format(other: Format) -> Form:

@@ -7,6 +7,7 @@ from kvcheck.diagnose.arbitrate import arbitrate
 from kvcheck.diagnose.elsewhere import elsewhere
 from kvcheck.diagnose.facts import Facts
 from kvcheck.diagnose.faults import FAULTS, NUMERIC
+from kvcheck.diagnose.follows import follows_cache
 from kvcheck.schema import Diagnosis, Emission, Verdict
 
 
@@ -19,6 +20,7 @@ def diagnose(emission: Emission, verdict: Verdict) -> tuple[Diagnosis, ...]:
         return ()
     facts = Facts(emission, emission.contract, verdict)
     found = [made for fault in FAULTS for made in fault.explanations(facts)]
+    found = [made for made in found if not (made.of_rows and follows_cache(facts, made))]
     return arbitrate(facts, [*found, *elsewhere(facts, found, NUMERIC)])
 
 

@@ -71,6 +71,7 @@ class RoundingFault:
                     cost=1,
                     says=f"{tensor.upper()}'s codes are {rule.words}",
                     evidence={"rounding": rule.rounding, "scaled_value": float(scaled[held][0])},
+                    of_rows=True,
                 )
         return None
 

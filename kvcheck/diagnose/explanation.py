@@ -23,7 +23,8 @@ class Explanation:
     reproduces, of `Facts.tokens`; None where it says nothing of them. `others` counts other condemned bytes that it
     explains (lost, stray, changed, differing), of `of_others`. `cost` is what it assumes beyond the contract, in
     parameters. `says` is its sentence, to which what it explains is added. `beside` are further causes of the same
-    bytes, without which it would not give them: they are named after it.
+    bytes, without which it would not give them: they are named after it. `of_rows` marks what makes bytes of K's and
+    V's values and given scales alone: bytes that change with what stood in the cache are none of its.
     """
 
     fault: str
@@ -36,3 +37,4 @@ class Explanation:
     says: str
     evidence: dict[str, int | float | str | list[int]] = field(default_factory=dict)
     beside: tuple[Explanation, ...] = ()
+    of_rows: bool = False

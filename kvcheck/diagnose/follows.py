@@ -67,6 +67,15 @@ def moves(facts: Facts, tensor: Tensor, kind: Kind) -> Moves | None:
     return Moves(chance, prefill, poison, sibling)
 
 
+def follows_cache(facts: Facts, made: Explanation) -> bool:
+    """Whether some code that an explanation gives changes with what stood in the cache before the launch."""
+    moved = moves(facts, "v" if made.tensor == "v" else "k", "codes")
+    if moved is None or made.codes is None:
+        return False
+    compared = np.isin(facts.stored_tokens, facts.tokens)
+    return bool((moved.prefill[compared] & made.codes).any())
+
+
 class Nondeterministic:
     """`nondeterministic`: equal launches leave unequal bytes, in slots that one token has for its own."""
 

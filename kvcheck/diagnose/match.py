@@ -86,11 +86,12 @@ def match(facts: Facts, tensor: Tensor, x: Floats) -> Match:
     bad = wrong.any(axis=2) | _per_row(wrong_scale, shape)
     explained = fits & bad
     varied = explained & (emitted.codes != emitted.codes[:, :, :1]).any(axis=2)
-    # A code that is open under the prediction agrees with anything, and so explains nothing.
-    given = wrong & ~predicted.undefined
-    codes = given.sum(axis=2)
+    # A code that is open under the prediction agrees with anything, and so proves nothing: its row does.
+    codes = wrong.sum(axis=2)
+    told = (wrong & ~predicted.undefined).sum(axis=2)
+    explained = explained & ((told > 0) | _per_row(wrong_scale, shape))
     # An fp32 scale is four bytes, and one that differs differs in more than its last bits.
-    proof = int(codes[varied].sum()) + 4 * int(_per_row(wrong_scale, shape)[varied].sum())
+    proof = int(told[varied].sum()) + 4 * int(_per_row(wrong_scale, shape)[varied].sum())
     return Match(
         wrong=int(wrong.sum()),
         wrong_scales=int(wrong_scale.sum()),
@@ -99,7 +100,7 @@ def match(facts: Facts, tensor: Tensor, x: Floats) -> Match:
         rows=int(explained.sum()),
         proven=proof >= PROOF,
         against=int((~fits & ~bad).sum()),
-        wrong_codes=given & explained[:, :, None],
+        wrong_codes=wrong & explained[:, :, None],
         wrong_groups=np.asarray(wrong_scale & _on_groups(explained, wrong_scale)),
     )
 

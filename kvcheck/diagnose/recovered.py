@@ -145,7 +145,7 @@ def _strides(part: Part, where: Indices, away: Mask) -> Iterator[Destination]:
         "strides_declared": list(declared),
         "shift": shift,
     }
-    yield Destination(fault, part.at(used), 5, says, evidence)
+    yield Destination(fault, part.at(used), 4, says, evidence)
 
 
 def _step(rest: Indices, known: Mask, axes: tuple[Indices, Indices, Indices], axis: int) -> int | None:

@@ -1,27 +1,47 @@
 """Faults of scales: another rule for the scale, or another use of it, held against all that a tensor stores.
 
-A form predicts every scale and code of a tensor. It is believed where no emitted byte speaks against it.
+A form says which scales a kernel would keep, and what it would encode. It is held against each group that has one
+scale: a group is given where its scale and all of its codes are what the form leaves, within the error that the
+contract declares. No group that is right may speak against it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from kvcheck.contract import Computed
 from kvcheck.diagnose.explanation import Explanation
-from kvcheck.diagnose.facts import TENSORS, Facts, Mask, Stored
+from kvcheck.diagnose.facts import TENSORS, Facts, Floats, Mask, Stored
+from kvcheck.diagnose.groups import by_kept_scales, kept_by, legal_by, spread, whole
+from kvcheck.diagnose.match import PROOF
+from kvcheck.formats.apply import contract_format
+from kvcheck.formats.magnitude import magnitudes
 from kvcheck.schema import Tensor
+
+#: What share of a tensor's wrong groups a form must give.
+SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a form predicts: `stored`, how a sentence says it, and what it recovered from the bytes."""
+    """What a form predicts: `stored`, how a sentence says it, and what it recovered from the bytes.
+
+    With a `rule` the scales are those of `values` `[n, heads, dim]` by it, within its own error; without one they are
+    `stored.scale`, `ulps` off at most. `scaled` are the values that were encoded; where it is None codes are those of
+    the kept scales. `error` is by how many ulps scaled values may be off, beyond what the contract declares.
+    """
 
     stored: Stored
     says: str
-    evidence: dict[str, int | float | str | list[int]]
+    evidence: dict[str, int | float | str | list[int]] = field(default_factory=dict)
+    rule: Computed | None = None
+    values: Floats | None = None
+    scaled: Floats | None = None
+    ulps: int = 0
+    error: int = 0
 
 
 #: What a kernel of this form stores for a tensor, in a case where it emitted `Stored`; None where it cannot be.
@@ -31,13 +51,18 @@ Form = Callable[[Facts, Tensor, Stored], Made | None]
 class ScaleFault:
     """One fault in its forms, the first of equals being the simplest."""
 
-    def __init__(self, slug: str, forms: Sequence[Form]) -> None:
-        """`slug` names the fault; `forms` are the ways to have it."""
+    def __init__(self, slug: str, forms: Sequence[Form], *, rarely: Sequence[Form] = (), cost: int = 1) -> None:
+        """`slug` names the fault; `forms` are the ways to have it.
+
+        Those that are `rarely` met are named where they are, but a pass does not claim that it would have shown them.
+        """
         self.slug = slug
         self._forms = tuple(forms)
+        self._rarely = tuple(rarely)
+        self._cost = cost
 
     def observable(self, facts: Facts) -> bool:
-        """Whether every form that this contract admits leaves a byte in K or V that a right kernel may not leave."""
+        """Whether every usual form that this contract admits leaves a byte in K or V that a right one may not leave."""
         shown: list[bool] = []
         for form in self._forms:
             admitted = [shows for tensor in TENSORS if (shows := _shows(facts, tensor, form)) is not None]
@@ -45,21 +70,96 @@ class ScaleFault:
         return bool(shown) and all(shown)
 
     def explanations(self, facts: Facts) -> list[Explanation]:
-        """The first form, for each tensor with wrong codes or scales, that gives all its bytes."""
+        """The form that gives most, for each tensor with wrong codes or scales; the first of equals."""
         return [made for tensor in TENSORS if (made := self._explanation(facts, tensor)) is not None]
 
     def _explanation(self, facts: Facts, tensor: Tensor) -> Explanation | None:
         if facts.all_right(tensor):
             return None
-        emitted, right = facts.emitted(tensor), facts.right(tensor)
-        for form in self._forms:
+        emitted = facts.emitted(tensor)
+        best: Explanation | None = None
+        for form in (*self._forms, *self._rarely):
             made = form(facts, tensor, emitted)
-            if made is None or not _gives(made.stored, emitted, right.undefined):
+            found = None if made is None else _held(facts, tensor, emitted, made)
+            if made is None or found is None:
                 continue
-            scales = None if right.scales is None else ~right.scales
-            says, evidence = f"{tensor.upper()}'s {made.says}", made.evidence
-            return Explanation(self.slug, tensor, ~right.codes, scales, 0, 0, 1, says, evidence)
+            extra, codes, scales = found
+            says = f"{tensor.upper()}'s {made.says}{_codes(made, extra)}"
+            each = Explanation(
+                self.slug, tensor, codes, scales, 0, 0, self._cost + extra, says, made.evidence, of_rows=True
+            )
+            if not extra:
+                return each
+            if best is None or _gain(each) > _gain(best):
+                best = each
+        return best
+
+
+#: What is assumed beyond a form that gives all: that it holds for a part of the groups; that codes are wrong besides.
+PARTLY, SCALES_ONLY = 1, 2
+
+
+def _codes(made: Made, extra: int) -> str:
+    """What a sentence adds of the codes, where the form is one of scales."""
+    if made.scaled is not None or made.stored.scale is None:
+        return ""
+    return "; its codes are not all theirs" if extra == SCALES_ONLY else ", and its codes are theirs"
+
+
+def _gain(made: Explanation) -> int:
+    return sum(int(mask.sum()) for mask in (made.codes, made.scales) if mask is not None)
+
+
+def _held(facts: Facts, tensor: Tensor, emitted: Stored, made: Made) -> tuple[int, Mask, Mask | None] | None:
+    """What a form gives: its further cost, wrong codes and wrong scales; None where it is not believed."""
+    right = facts.right(tensor)
+    wrong = ~right.codes
+    codes = (
+        by_kept_scales(facts, tensor)
+        if made.scaled is None
+        else legal_by(facts, made.scaled, emitted.codes, made.error)
+    )
+    groups, fine = whole(facts, codes), whole(facts, right.codes)
+    if emitted.scale is None or made.stored.scale is None or right.scales is None:
+        if emitted.scale is not None or made.stored.scale is not None:
+            return None
+        return _all_or_most(facts, _telling(facts, emitted), wrong, groups, fine, None)
+    kept = kept_by(made.rule, made.values, emitted, made.stored.scale, made.ulps)
+    if kept is None:
         return None
+    telling = _telling(facts, emitted)
+    found = _all_or_most(facts, telling, wrong, groups & kept, fine & right.scales, ~right.scales)
+    if found is not None or made.rule is None:
+        return found
+    # Codes may be wrong for a reason of their own: scales tell by themselves where they are several, and no right one
+    # speaks against it.
+    hit = ~right.scales & kept
+    several = len(np.unique(emitted.scale[hit])) > 1
+    if several and hit.sum() >= SHARE * (~right.scales).sum() and not (right.scales & ~kept).any():
+        return SCALES_ONLY, np.asarray(wrong & spread(facts, hit & groups, wrong.shape)), hit
+    return None
+
+
+def _telling(facts: Facts, emitted: Stored) -> Mask:
+    """Codes of groups that are not all of one magnitude: zeros and saturated values look alike whatever made them."""
+    sizes = magnitudes(emitted.codes, contract_format(facts.contract))
+    groups = ~whole(facts, sizes == sizes[:, :, :1])
+    return spread(facts, groups, emitted.codes.shape)
+
+
+def _all_or_most(
+    facts: Facts, telling: Mask, wrong: Mask, fits: Mask, fine: Mask, scales: Mask | None
+) -> tuple[int, Mask, Mask | None] | None:
+    """What a form gives that `fits` some groups, of which some are `fine`; None where a fine one speaks against it."""
+    given = fits & ~fine
+    if not given.any() or (fine & ~fits).any():
+        return None
+    codes = np.asarray(wrong & spread(facts, given, wrong.shape))
+    groups = None if scales is None else np.asarray(scales & given)
+    if not (~fits & ~fine).any():
+        return 0, codes, groups
+    proof = int((codes & telling).sum()) + (0 if groups is None else 4 * int(groups.sum()))
+    return (PARTLY, codes, groups) if given.sum() >= SHARE * (~fine).sum() and proof >= PROOF else None
 
 
 def _shows(facts: Facts, tensor: Tensor, form: Form) -> bool | None:
@@ -69,14 +169,3 @@ def _shows(facts: Facts, tensor: Tensor, form: Form) -> bool | None:
         return None
     found = facts.agreement(tensor, facts.values(tensor), made.stored)
     return not (found.codes.all() and (found.scales is None or found.scales.all()))
-
-
-def _gives(stored: Stored, emitted: Stored, undefined: Mask) -> bool:
-    """Whether a prediction is what was emitted, but for codes that the contract leaves open."""
-    if (stored.scale is None) != (emitted.scale is None):
-        return False
-    if stored.scale is not None and emitted.scale is not None:
-        same = stored.scale.shape == emitted.scale.shape
-        if not same or not np.array_equal(stored.scale, emitted.scale, equal_nan=True):
-            return False
-    return bool(((stored.codes == emitted.codes) | undefined).all())

@@ -1,0 +1,282 @@
+"""Populations of an amax that are not a scale's own: other elements of a row, other rows, the sibling's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+
+from kvcheck.diagnose import received
+from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
+from kvcheck.diagnose.groups import encoded, kept_by
+from kvcheck.diagnose.scale_fault import Form, Made
+from kvcheck.diagnose.scale_rules import applied_elements, by_rule, computed
+from kvcheck.formats.scale import right_scales
+from kvcheck.schema import Tensor
+
+#: The values whose amax is taken for that of the row `[n, heads, dim]`; None where this tensor has none such.
+Values = Callable[[Facts, Tensor, Floats], Floats | None]
+
+
+def _population(words: str, values: Values) -> Form:
+    """Scales of other values than the row's own."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        rule = computed(facts, emitted)
+        found = None if rule is None else values(facts, tensor, facts.values(tensor))
+        if rule is None or found is None:
+            return None
+        says = f"scales are those of the largest magnitude of {words}"
+        return by_rule(facts, tensor, rule, found, says, population=words)
+
+    return form
+
+
+def _magnitudes(x: Floats) -> Floats:
+    """Magnitudes, NaN as nothing."""
+    return np.where(np.isnan(x), np.float32(0), np.abs(x))
+
+
+def _whole_token(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001 - one signature for all
+    return np.broadcast_to(_magnitudes(x).max(axis=(1, 2), keepdims=True), x.shape)
+
+
+def _first_half(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    return np.where(np.arange(x.shape[2]) < x.shape[2] // 2, x, np.float32(0))
+
+
+def _second_half(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    return np.where(np.arange(x.shape[2]) >= x.shape[2] // 2, x, np.float32(0))
+
+
+def _positive(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    return np.where(x < 0, np.float32(0), x)
+
+
+def _negative(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    return np.where(x > 0, np.float32(0), x)
+
+
+def _sibling(tensor: Tensor) -> Tensor:
+    return "v" if tensor == "k" else "k"
+
+
+def _both(facts: Facts, tensor: Tensor, x: Floats) -> Floats:
+    other = facts.values(_sibling(tensor))
+    return x if other.shape != x.shape else np.fmax(np.abs(x), np.abs(other))
+
+
+def _siblings(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:
+    other = facts.values(_sibling(tensor))
+    if other.shape[:2] != x.shape[:2]:
+        return None
+    return np.broadcast_to(_magnitudes(other).max(axis=2, keepdims=True), x.shape)
+
+
+def _half_range(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    some = np.where(np.isnan(x), np.float32(0), x)
+    with np.errstate(all="ignore"):
+        half = (some.max(axis=2, keepdims=True) - some.min(axis=2, keepdims=True)) * np.float32(0.5)
+    return np.broadcast_to(np.asarray(half, np.float32), x.shape)
+
+
+def _tensor(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    return np.broadcast_to(_magnitudes(x).max(axis=(0, 1, 2), keepdims=True, initial=0), x.shape)
+
+
+def _all_tokens(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    return np.broadcast_to(_magnitudes(x).max(axis=(0, 2), keepdims=True, initial=0), x.shape)
+
+
+def _token_along(step: int) -> Values:
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:
+        """Rows of the token `step` on, of those that there are."""
+        every = facts.values(tensor, np.arange(facts.emission.case.rows, dtype=np.int64))
+        index = facts.tokens + step
+        return every[np.clip(index, 0, len(every) - 1)] if len(every) and x.size else None
+
+    return values
+
+
+def _head_along(step: int) -> Values:
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
+        return np.roll(x, -step, axis=1) if x.shape[1] > 1 else None
+
+    return values
+
+
+#: What a pass may claim that it would have shown, then what is named where it is met.
+POPULATIONS: tuple[Form, ...] = (
+    _population("the whole token", _whole_token),
+    _population("each row's first half", _first_half),
+    _population("each row's second half", _second_half),
+    _population("the positive elements", _positive),
+    _population("K and V together", _both),
+)
+
+
+def _fixed(facts: Facts) -> Iterator[tuple[str, Values]]:
+    yield "the negative elements", _negative
+    yield "the sibling's row", _siblings
+    yield "half the range from least to greatest value", _half_range
+    yield "each head over all tokens", _all_tokens
+    yield "all tokens and heads", _tensor
+    for step, words in ((1, "behind"), (-1, "before")):
+        yield f"the token {words}", _token_along(step)
+        yield f"the head {words}", _head_along(step)
+    for size in _sizes(facts.emission.case.heads):
+        yield f"heads in groups of {size}", _head_groups(size)
+    for size in _sizes(facts.emission.case.rows):
+        yield f"tokens in groups of {size}", _token_groups(size)
+
+
+def _sizes(count: int) -> list[int]:
+    """Powers of two and divisors below a count: what rows are taken together by."""
+    return [size for size in range(2, count) if count % size == 0 or size & (size - 1) == 0]
+
+
+def _head_groups(size: int) -> Values:
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+        largest = _magnitudes(x).max(axis=2)
+        starts = np.arange(0, x.shape[1], size)
+        top = np.maximum.reduceat(largest, starts, axis=1)
+        return np.broadcast_to(np.repeat(top, size, axis=1)[:, : x.shape[1], None], x.shape)
+
+    return values
+
+
+def _token_groups(size: int) -> Values:
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
+        """Rows of one program that takes so many tokens, those that are not stored left out."""
+        count = facts.emission.case.rows
+        largest = np.zeros((count, x.shape[1]), np.float32)
+        largest[facts.tokens] = _magnitudes(x).max(axis=2)
+        top = np.maximum.reduceat(largest, np.arange(0, count, size), axis=0)
+        return np.broadcast_to(np.repeat(top, size, axis=0)[facts.tokens][:, :, None], x.shape)
+
+    return values
+
+
+def among_known(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """The first of the fixed populations that gives most of the wrong scales."""
+    best: tuple[int, Made] | None = None
+    rule, right = computed(facts, emitted), facts.right(tensor).scales
+    if rule is None or right is None or right.all():
+        return None
+    for words, values in _fixed(facts):
+        made = _population(words, values)(facts, tensor, emitted)
+        if made is None or made.stored.scale is None:
+            continue
+        kept = kept_by(made.rule, made.values, emitted, made.stored.scale, 0)
+        if kept is None or (right & ~kept).any():
+            continue
+        count = int((kept & ~right).sum())
+        if count and (best is None or count > best[0]):
+            best = (count, made)
+    return None if best is None else best[1]
+
+
+def part_of_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Some elements of each row: those up to one, from one on, or every second; recovered from what is left out."""
+    rule, right = computed(facts, emitted), facts.right(tensor).scales
+    if rule is None or rule.granularity != "token_head" or emitted.scale is None or right is None or right.all():
+        return None
+    out, hits = _left_out(facts, tensor)
+    if not out.any():
+        return None
+    dim = out.shape[0]
+    first, last = int(np.argmax(out)), dim - 1 - int(np.argmax(out[::-1]))
+    found: list[tuple[str, Mask]] = []
+    lane = np.arange(dim)
+    # Every scale that is wrong is that of some element within; the number between that and the first one left out.
+    if (end := _roundest(_needed(hits), first)) is not None:
+        found.append((f"each row's first {end} elements", lane < end))
+    if (begin := _roundest(last + 1, dim - _needed(hits[:, ::-1]))) is not None:
+        found.append((f"each row's elements from {begin} on", lane >= begin))
+    found += [(f"each element {rest} of {step}", lane % step == rest) for step in (2, 4) for rest in range(step)]
+    for words, taken in found:
+        if not taken[out].any() and hits[:, taken].any(axis=1).all():
+            values = np.where(taken, facts.values(tensor), np.float32(0))
+            says = f"scales are those of the largest magnitude of {words}"
+            return by_rule(facts, tensor, rule, values, says, population=words)
+    return None
+
+
+def with_what_follows(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Each head and what lies behind it in memory: one element, or the lanes up to a power of two."""
+    rule, own = computed(facts, emitted), received.source(facts.emission, tensor)
+    right = facts.right(tensor).scales
+    if rule is None or own is None or rule.granularity != "token_head" or emitted.scale is None or right is None:
+        return None
+    dim = own.dims[2]
+    for lanes in dict.fromkeys((dim + 1, 1 << (dim - 1).bit_length(), -(-dim // 16) * 16, -(-dim // 32) * 32, 2 * dim)):
+        if lanes == dim:
+            continue
+        values = facts.read(msgspec.structs.replace(own, dims=(*own.dims[:2], lanes)))
+        kept = kept_by(rule, values, emitted, emitted.scale, 0)
+        if kept is not None and (kept & ~right).any() and not (right & ~kept).any():
+            count = lanes - dim
+            words = f"{count} element{'s' if count > 1 else ''} more than each head has, what lies behind it"
+            says = f"scales are those of the largest magnitude of {words}"
+            return by_rule(facts, tensor, rule, values, says, elements_beyond=count)
+    return None
+
+
+def of_a_part(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Each part of a row by its own amax, one of which is kept for all: programs that share a row."""
+    rule, x = computed(facts, emitted), facts.values(tensor)
+    right = facts.right(tensor).scales
+    if rule is None or rule.granularity != "token_head" or emitted.scale is None or right is None:
+        return None
+    dim = x.shape[2]
+    for size in dict.fromkeys((dim // 2, -(-dim // 2), dim // 4, *(1 << bit for bit in range(10, 3, -1)))):
+        if not 1 < size < dim:
+            continue
+        scale = right_scales(replace(rule, granularity=f"block:{size}"), x)
+        for which, words in ((-1, "last"), (0, "first")):
+            kept = np.asarray(scale[:, :, which])
+            if not (kept == emitted.scale)[~right].any():
+                continue
+            scaled = applied_elements(facts, x, np.repeat(scale, size, axis=2)[:, :, :dim])
+            says = (
+                f"rows are taken in parts of {size} elements, each with a scale of its own in use; the {words} part's "
+                f"is kept"
+            )
+            return Made(
+                Stored(encoded(facts, scaled), kept), says, {"part": size}, scaled=scaled, ulps=rule.declared_ulps
+            )
+    return None
+
+
+@lru_cache(maxsize=4)
+def _left_out(facts: Facts, tensor: Tensor) -> tuple[Mask, Mask]:
+    """Lanes that some scale leaves out, being larger: `[dim]`; and, of each wrong scale, the lanes it may be of."""
+    rule, emitted, x = computed(facts, facts.emitted(tensor)), facts.emitted(tensor).scale, facts.values(tensor)
+    right = facts.right(tensor).scales
+    assert rule is not None
+    assert emitted is not None
+    assert right is not None
+    alone = right_scales(rule, x.reshape(-1, 1, 1)).reshape(x.shape)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(alone - emitted[:, :, None]) <= emitted[:, :, None] * np.float32(2.0**-20)
+        above = (alone > emitted[:, :, None]) & ~near
+    return np.asarray(above.any(axis=(0, 1))), np.asarray(near[~right])
+
+
+def _needed(hits: Mask) -> int:
+    """How many of the first lanes each wrong scale needs, to be that of one of them."""
+    return int(np.argmax(hits, axis=1).max(initial=0)) + 1
+
+
+def _roundest(low: int, high: int) -> int | None:
+    """The number from `low` to `high` with most zeros at its end, in bits; None where there is none."""
+    if low > high or high < 1:
+        return None
+    return max(range(max(low, 1), high + 1), key=lambda number: (number & -number, number))
+
+
+#: Populations that are recovered from the scales.
+RECOVERED: tuple[Form, ...] = (among_known, part_of_row, of_a_part)
