@@ -100,11 +100,17 @@ def _worth(left: _Left, made: Explanation, met: AbstractSet[tuple[str, str]]) ->
 
 
 def _with_alike(best: Explanation, rest: Sequence[Explanation], left: _Left) -> Explanation:
-    """The explanation with the faults that give the very same bytes: this case cannot tell them apart."""
+    """The explanation with the faults that give the very same bytes: this case cannot tell them apart.
+
+    Those that assume more than one thing beyond it are left out: they give almost any bytes.
+    """
     same = [
         each.fault
         for each in rest
-        if each.cost < SAYS_ONLY and each.fault != best.fault and each.tensor == best.tensor and left.same(each, best)
+        if each.cost < min(SAYS_ONLY, best.cost + 2)
+        and each.fault != best.fault
+        and each.tensor == best.tensor
+        and left.same(each, best)
     ]
     if not same or best.cost >= SAYS_ONLY:
         return best
