@@ -66,11 +66,15 @@ def parse(error: str) -> Trace | None:
     return Trace(tuple(each for each in exceptions if each), own, dict(Counter(name for name in whose if name)))
 
 
+#: What torch adds to every error of CUDA, whatever it is.
+_ADVICE = re.compile(r"\n(?:Search for `cuda|CUDA kernel errors might be asynchronously).*", re.DOTALL)
+
+
 def raised(error: str | None) -> str:
     """What a process died of, in one line: the exception, less what only wraps it; or the last line it printed."""
     trace = parse(error or "")
     if trace is not None and trace.exceptions:
-        return one_line(_without_wrappers(trace.exceptions)[-1])
+        return one_line(_ADVICE.sub("", _without_wrappers(trace.exceptions)[-1]))
     lines = [line for line in (error or "").splitlines() if line.strip()]
     return one_line(lines[-1]) if lines else ""
 

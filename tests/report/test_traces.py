@@ -114,3 +114,18 @@ def test_never_more_lines_than_asked_for(frames: int, lines: int, foreign: int) 
     assert len(made) <= lines
     assert "ValueError: no" in made
     assert f"    source {frames - 1}" in made
+
+
+def test_what_torch_adds_to_every_error_of_cuda_is_left_out_of_one_line() -> None:
+    """The line that says what happened is enough; the whole stays in the report."""
+    advice = (
+        "Search for `cudaErrorIllegalAddress' in https://docs.nvidia.com/cuda/cuda-runtime-api for more information.",
+        "CUDA kernel errors might be asynchronously reported at some other API call.",
+        "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+    )
+    happened = "torch.AcceleratorError: CUDA error: an illegal memory access was encountered"
+    for said in (advice, advice[1:]):
+        error = "\n".join(
+            ("Traceback (most recent call last):", '  File "k.py", line 3, in f', "    g()", happened, *said)
+        )
+        assert raised(error) == happened
