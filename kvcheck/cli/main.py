@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 
 import typer
 
@@ -17,9 +18,10 @@ from kvcheck.cli.matrix import matrix
 from kvcheck.cli.merge import merge
 from kvcheck.cli.report import report
 from kvcheck.cli.sanitize import sanitize
+from kvcheck.cli.streams import secure
 from kvcheck.cli.targets import targets
 from kvcheck.errors import KvcheckError
-from kvcheck.report.exit_codes import INTERRUPTED, USAGE
+from kvcheck.report.exit_codes import INCONCLUSIVE, INTERRUPTED, USAGE
 
 app = typer.Typer(
     name="kvcheck",
@@ -53,7 +55,13 @@ app.command("merge")(merge)
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    sys.exit(run(sys.argv[1:]))
+    lost = secure()
+    code = run(sys.argv[1:])
+    sys.stdout.flush()
+    if (reason := lost()) is not None:
+        sys.stderr.write(f"kvcheck: standard output: cannot be written: {reason}\n")
+        code = code or USAGE
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -70,6 +78,10 @@ def run(arguments: list[str]) -> int:
         return USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception:  # noqa: BLE001 - Python's own exit code would be 1: a wrong byte
+        traceback.print_exc()
+        sys.stderr.write("kvcheck: this is a mistake of kvcheck's own, and says nothing of a kernel\n")
+        return INCONCLUSIVE
     return 0
 
 

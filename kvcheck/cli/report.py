@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kvcheck.cli import options
+from kvcheck.errors import ReportError
 
 if TYPE_CHECKING:
     from kvcheck.schema import Report
@@ -42,8 +43,10 @@ def report(
         try:
             sys.stdout.buffer.write(made)
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever read it has seen enough: no traceback, and none at exit either
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered fails again at the end
+            if not isinstance(error, BrokenPipeError):  # whose reader has seen enough
+                raise ReportError(f"standard output: cannot be written: {error.strerror or error}") from error
 
 
 def _made(reports: list[Report], form: Form, *, strict: bool, to_file: bool) -> bytes:
