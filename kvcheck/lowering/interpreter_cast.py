@@ -52,8 +52,10 @@ class NotCompiledError(Exception):
 
 def unjudged(error: BaseException) -> NotModelledError | NotCompiledError | None:
     """The exception of this module that led to `error`, which the interpreter wraps; None where there is none."""
+    seen: set[int] = set()
     step: BaseException | None = error
-    while step is not None:
+    while step is not None and id(step) not in seen:  # a cause may come from what it causes
+        seen.add(id(step))
         if isinstance(step, NotModelledError | NotCompiledError):
             return step
         step = step.__cause__

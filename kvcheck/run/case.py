@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -20,18 +19,18 @@ from kvcheck.draw.image import case_inputs, images
 from kvcheck.draw.inputs import Inputs, addressed
 from kvcheck.emission import LAUNCHES, LOADED, REPEAT, STORED, Step
 from kvcheck.errors import Refused
-from kvcheck.lowering.compile_errors import compile_failure
-from kvcheck.lowering.interpreter_cast import NotModelledError, unjudged
 from kvcheck.lowering.triton_launches import watch
 from kvcheck.memory.arena import Bytes, Memory
 from kvcheck.memory.cache import build_cache, build_output
 from kvcheck.memory.overrun import watch as watch_fences
 from kvcheck.memory.place import place
+from kvcheck.run.failure import failure_of, refusal_of
 from kvcheck.run.files import UnwritableError, write_atomic
-from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, UNWRITTEN, Failure, Job
+from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, UNWRITTEN, Job
 from kvcheck.run.recorded import Recorder
 from kvcheck.run.reference import reference_store
 from kvcheck.run.shadowed import shadowed
+from kvcheck.run.untouched import TamperedError, replaced
 from kvcheck.run.witness import Witness
 from kvcheck.schema import ITEMSIZE, Case, Change, Emission, Launch, Placement, Tensor
 
@@ -56,18 +55,11 @@ def _run_case(job: Job, target: Target, device: torch.device, folder: Path) -> N
     try:
         emission = _emit(job, target, device, folder)
     except _RefusedError as refusal:
-        failure = Failure("refused", str(refusal), str(refusal).splitlines()[0])
-        write_atomic(folder / FAILURE, msgspec.msgpack.encode(failure))
+        write_atomic(folder / FAILURE, msgspec.msgpack.encode(refusal_of(str(refusal))))
     except UnwritableError:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a target raises, SystemExit included, is this case's crash
-        text = "".join(traceback.format_exception(error))
-        summary = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
-        unknown = unjudged(error)
-        if isinstance(unknown, NotModelledError):
-            write_atomic(folder / FAILURE, msgspec.msgpack.encode(Failure("inconclusive", text, str(unknown))))
-            return
-        write_atomic(folder / FAILURE, msgspec.msgpack.encode(Failure("crash", text, summary, compile_failure(error))))
+        write_atomic(folder / FAILURE, msgspec.msgpack.encode(failure_of(error)))
     else:
         write_atomic(folder / EMISSION, msgspec.msgpack.encode(emission))
 
@@ -103,6 +95,8 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
             launches.append(_record(step, before, after, rows))
             if number == len(LAUNCHES):
                 plan += _more(case, launches)
+    if (name := replaced()) is not None:
+        raise TamperedError(f"the target has replaced {name} in its process, so nothing that is read there counts")
     _note(stage, "writing the emission")
     recorder.write(launches)
     return Emission(

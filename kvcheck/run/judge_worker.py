@@ -11,11 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from kvcheck.run.files import write_atomic
+from kvcheck.report.plain import one_line
+from kvcheck.run.files import UnwritableError, write_atomic
 from kvcheck.run.protocol import Ended, TargetInfo
 from kvcheck.run.result import result_of
 from kvcheck.schema import Case, CaseResult
 
+#: What a judge says when the result lies there; else it says why it does not.
+DONE = "done"
 #: The result's file, beside the emission.
 RESULT = "result.msgpack"
 
@@ -46,8 +49,12 @@ def main() -> int:
     os.dup2(2, 1)
     for line in sys.stdin.buffer:
         asked = msgspec.json.decode(line, type=Question)
-        write_atomic(asked.path / RESULT, msgspec.msgpack.encode(answer(asked)))
-        os.write(answers, b"done\n")
+        said = DONE
+        try:
+            write_atomic(asked.path / RESULT, msgspec.msgpack.encode(answer(asked)))
+        except UnwritableError as error:
+            said = one_line(str(error))
+        os.write(answers, f"{said}\n".encode())
     return 0
 
 

@@ -16,7 +16,7 @@ from typing import IO
 
 import msgspec
 
-from kvcheck.run.judge_worker import RESULT, Question
+from kvcheck.run.judge_worker import DONE, RESULT, Question
 from kvcheck.run.result import not_run
 from kvcheck.schema import CaseResult
 
@@ -97,7 +97,11 @@ class Judges:
         question = worker.question
         assert question is not None
         worker.question = None
-        if pipe.readline() == b"done\n":
+        said = pipe.readline().decode()
+        if said.endswith("\n") and said.strip() != DONE:
+            self._hand_out()
+            return question, not_run(question.case, "inconclusive", f"this case was judged, but {said.strip()}")
+        if said.endswith("\n"):
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 result = msgspec.msgpack.decode((question.path / RESULT).read_bytes(), type=CaseResult)
                 self._hand_out()

@@ -24,7 +24,7 @@ from kvcheck.run.child import own_files, run_alone
 from kvcheck.run.cold import IMPORTS, fresh_command, start_fresh
 from kvcheck.run.limits import EVERY, Limits, limits_here
 from kvcheck.run.outside import killed_from_outside, stopped
-from kvcheck.run.protocol import Ended, Hello, Job, TargetInfo
+from kvcheck.run.protocol import MARK, Answers, Ended, Hello, Job, TargetInfo
 from kvcheck.schema import Execution
 from kvcheck.targets.engine import MissingEngineError, add_engine_roots
 from kvcheck.targets.identity import engine_files, kernels_sha256, path_of, uses_triton, version_of
@@ -57,7 +57,7 @@ class _Child:
 
 @dataclass
 class _State:
-    answers: int
+    answers: Answers
     loaded: dict[str, Loaded]
     cuda: bool
     limit: int
@@ -78,27 +78,30 @@ def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
     `arch` is the one whose code generation the target's Triton kernels get; without it, this GPU's own, or sm_90's in
     the interpreter.
     """
-    answers = os.dup(1)
+    answers = Answers(os.dup(1), os.environ.get(MARK, ""))
     os.dup2(2, 1)
-    os.set_inheritable(answers, False)
+    here = Path.cwd()
+    _hear_children()
     try:
         machine = _pick_machine(device, arch)
         add_engine_roots()
         before = _left_open()
         loaded, missing = _load(spec)
+        _hear_children()
         hello = _hello(loaded, missing, machine, _reason_for_fresh(before, _left_open()))
     except MissingEngineError as error:
-        _say(answers, Hello(missing=str(error)))
+        answers.say(Hello(missing=str(error)))
         return 0
     except KvcheckError as error:
-        _say(answers, Hello(error=str(error)))
+        answers.say(Hello(error=str(error)))
         return 0
     except RuntimeError as error:
-        _say(answers, Hello(error=f"device {device!r}: {error}"))
+        answers.say(Hello(error=f"device {device!r}: {error}"))
         return 0
-    _say(answers, hello)
+    answers.say(hello)
     state = _State(answers, {one.target.name: one for one in loaded}, machine.cuda, int(jobs), limits_here())
     if hello.fresh is not None:
+        os.chdir(here)  # a fresh interpreter looks for the target where this one did
         state.fresh = fresh_command(spec, cuda=machine.cuda, arch=machine.arch, jobs=int(jobs))
     try:
         _serve(state)
@@ -143,6 +146,12 @@ def _reason_for_fresh(before: tuple[int, bool], after: tuple[int, bool]) -> str 
     said = [f"left {threads} more thread{'s' if threads > 1 else ''} running"] if threads > 0 else []
     said += ["opened the GPU"] if opened else []
     return f"importing the target {' and '.join(said)}" if said else None
+
+
+def _hear_children() -> None:
+    """Undo what an import, or whoever started the run, may have done to signals: without SIGCHLD no end is known."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _sees_gpu() -> bool:
@@ -293,7 +302,7 @@ def _reap(state: _State) -> None:
         late = child.killed and not child.limit
         exit_status, number = (code, None) if code >= 0 else (None, -code)
         outside = child.stopped or (not child.killed and killed_from_outside(number, Path(child.job.folder)))
-        _say(state.answers, Ended(child.job.number, exit_status, number, seconds, late, child.limit, outside))
+        state.answers.say(Ended(child.job.number, exit_status, number, seconds, late, child.limit, outside))
 
 
 def _kill_overstayers(state: _State) -> None:
@@ -318,12 +327,6 @@ def _kill_overstayers(state: _State) -> None:
 def _kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-
-
-def _say(answers: int, message: Hello | Ended) -> None:
-    data = msgspec.json.encode(message) + b"\n"
-    while data:
-        data = data[os.write(answers, data) :]
 
 
 if __name__ == "__main__":

@@ -21,18 +21,15 @@ import msgspec
 from kvcheck.errors import KvcheckError
 from kvcheck.run.devices import visible
 from kvcheck.run.options import Options
-from kvcheck.run.protocol import Ended, Hello, Job
+from kvcheck.run.protocol import MARK, Ended, Hello, Job, spoken
 from kvcheck.targets.engine import ENGINE_PATH
 
 #: Libraries that start threads at import do not when told so before: a process with threads is not safe to fork.
 SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
-#: The environment variable that marks a nursery and whatever comes of it.
-MARK = "KVCHECK_NURSERY"
-
 
 class NurseryLostError(Exception):
-    """The nursery died with cases under way."""
+    """The nursery died with cases under way, or says what cannot be read."""
 
 
 class Nursery:
@@ -70,20 +67,28 @@ class Nursery:
             )  # fmt: skip
             self._process = process
             try:
-                line = self.answers().readline()
+                hello = self._heard_hello()
             except BaseException:  # Ctrl-C
                 self.stop()
                 raise
-            if not line.endswith(b"\n"):
+            if hello is None:
                 self.stop()
                 raise KvcheckError(f"target {self.spec!r}: {_last_words(log, process.returncode)}")
         self._ended: deque[Ended] = deque()
         self._rest = b""
-        hello = msgspec.json.decode(line, type=Hello)
         if hello.error is not None:
             self.stop()
             raise KvcheckError(hello.error)
         return process, hello
+
+    def _heard_hello(self) -> Hello | None:
+        """The nursery's hello; None where it ends before, or says something else in its place."""
+        for line in self.answers():
+            if line.endswith(b"\n") and (said := spoken(line, self._mark)) is not None:
+                with contextlib.suppress(msgspec.MsgspecError):
+                    return msgspec.json.decode(said, type=Hello)
+                return None
+        return None
 
     def __enter__(self) -> Nursery:  # noqa: PYI034 - typing.Self came with Python 3.11
         return self
@@ -121,7 +126,11 @@ class Nursery:
         if not data:
             raise NurseryLostError
         *lines, self._rest = (self._rest + data).split(b"\n")
-        self._ended.extend(msgspec.json.decode(line, type=Ended) for line in lines)
+        said = (spoken(line, self._mark) for line in lines)
+        try:
+            self._ended.extend(msgspec.json.decode(words, type=Ended) for words in said if words is not None)
+        except msgspec.MsgspecError as error:
+            raise NurseryLostError from error
 
     def stop(self) -> None:
         """End the nursery and all that it started, orphans and sessions of their own included."""

@@ -1,13 +1,21 @@
-"""What the run and its nursery say to each other: JSON lines over pipes; case results lie in files."""
+"""What the run and its nursery say to each other: JSON lines over pipes; case results lie in files.
+
+What a nursery says begins with its mark: a target that writes into whatever file is open is not taken for it.
+"""
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from kvcheck.contract import Accepts, Contract, Form, LoadContract
 from kvcheck.schema import Case, Execution
+
+#: The environment variable that marks a nursery and whatever comes of it.
+MARK = "KVCHECK_NURSERY"
 
 EMISSION = "emission.msgpack"
 FAILURE = "failure.msgpack"
@@ -105,3 +113,23 @@ class Failure(msgspec.Struct, frozen=True):
     """One line."""
     compiler: str | None = None
     """What the compiler said, where the kernel does not compile."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The pipe on which a nursery answers, and its mark, taken before a target is loaded."""
+
+    file: int
+    mark: str
+
+    def say(self, message: Hello | Ended) -> None:
+        """Write a message, a line."""
+        data = self.mark.encode() + msgspec.json.encode(message) + b"\n"
+        while data:
+            data = data[os.write(self.file, data) :]
+
+
+def spoken(line: bytes, mark: str) -> bytes | None:
+    """What a nursery said in a line, whatever stands before it; None where it is somebody else's."""
+    _, found, said = line.partition(mark.encode())
+    return said if found else None

@@ -50,7 +50,7 @@ class _Run:
         """A case's job, with a folder that is empty."""
         folder = self.root / ("reference" if reference else str(number))
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
+        folder.mkdir(parents=True)  # a target may have removed all that lies in the folder of temporary files
         witness = "" if reference else self.options.witness
         return Job(number, self.info.name, self.cases[number], str(folder), self.options.timeout, reference, witness)
 
@@ -133,7 +133,7 @@ def _repeat(run: _Run, nurseries: Sequence[Nursery], judges: Judges | None, keys
     for process in range(2, run.options.repeat + 1):
         passed = [number for number in sorted(run.results) if run.results[number].outcome == "pass"]
         root = run.root / f"process-{process}"
-        root.mkdir()
+        root.mkdir(parents=True)
         again = _Run(run.cases, run.info, replace(run.options, keep=None, records=None), root, lambda _: None)
         Feed(
             nurseries, judges, Order(passed, {number: keys[number] for number in passed if number in keys}), again

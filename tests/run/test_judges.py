@@ -91,6 +91,21 @@ def test_a_judge_that_says_nothing_for_too_long_has_no_second(tmp_path: Path) ->
         assert [result.outcome for result in _gathered(judges).values()] == ["inconclusive"]
 
 
+def test_a_result_that_cannot_be_kept_is_inconclusive_and_its_judge_goes_on(tmp_path: Path) -> None:
+    """A kernel may have removed the folder, or the disk be full: the reason is said, and nothing printed."""
+    with Judges(1) as judges:
+        for number in range(2):
+            judges.ask(_question(tmp_path, number))
+        (tmp_path / "0").rmdir()
+        process = judges._workers[0].process
+        found = _gathered(judges)
+        assert judges._workers[0].process is process
+    outcomes = [found[str(tmp_path / str(number))].outcome for number in range(2)]
+    assert outcomes == ["inconclusive", "crash"]
+    reason = found[str(tmp_path / "0")].reason
+    assert reason == "this case was judged, but result.msgpack could not be written: No such file or directory"
+
+
 def test_it_says_when_no_more_should_be_made(tmp_path: Path) -> None:
     """What waits is bounded: a kernel may be faster than its judge."""
     with Judges(1) as judges:

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from kvcheck.contract import Accepts, Computed, Contract, Form
-from kvcheck.run.pool import MARK, _environment, _last_words, _marked
-from kvcheck.run.protocol import Ended, Hello, Job, TargetInfo
+from kvcheck.run.pool import _environment, _last_words, _marked
+from kvcheck.run.protocol import MARK, Answers, Ended, Hello, Job, TargetInfo, spoken
 from kvcheck.run.session import unsupported
 from kvcheck.schema import Case
 
@@ -39,6 +39,20 @@ def test_messages_are_one_line_and_come_back_equal(message: Job | Ended | Hello)
     line = msgspec.json.encode(message)
     assert b"\n" not in line
     assert msgspec.json.decode(line, type=type(message)) == message
+
+
+def test_what_others_write_into_the_pipe_is_no_answer() -> None:
+    """A nursery's words are known by its mark, also behind what ends in no line feed."""
+    reader, writer = os.pipe()
+    message = Ended(3, None, 11, 0.25, timed_out=False)
+    os.write(writer, b'{"number":1}\nnoise')
+    Answers(writer, "a-mark").say(message)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        said = [spoken(line, "a-mark") for line in pipe]
+    assert said[0] is None
+    assert msgspec.json.decode(said[1] or b"", type=Ended) == message
+    assert len(said) == 2
 
 
 @pytest.mark.parametrize(
