@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kvcheck.run.compute_sanitizer import FOUND
+from kvcheck.run.compute_sanitizer import FOUND, Output
 from kvcheck.run.replayed import Played
 from kvcheck.sanitizer.attribute import attribute
 from kvcheck.sanitizer.ending import Ending, counted, doubt
@@ -15,8 +16,8 @@ from kvcheck.sanitizer.text_records import parse_text
 from kvcheck.sanitizer.xml_records import DamagedError, Records, parse
 from kvcheck.schema import SanitizerAccess, SanitizerKind, SanitizerRun
 
-#: Kernels of torch's own: what a target has torch do is not under test.
-_TORCH = ("at::native", "at_cuda_detail", "at6native", "_ZN2at")
+#: Kernels of torch's own, by the namespace of their names in full: what a target has torch do is not under test.
+_TORCH = re.compile(r"(?:\w+ )*(?:at|c10|at_cuda_detail)::|_ZN(?:2at|3c10|14at_cuda_detail)")
 
 #: What is wrong whoever does it: torch goes past a tensor's end where the target hands it a tensor that is none.
 _WHOEVER: frozenset[SanitizerKind] = frozenset({"out-of-bounds", "misaligned"})
@@ -40,8 +41,9 @@ def saw(played: Played, blank: SanitizerRun, expected: Mapping[str, bytes] | Non
         # What it printed is not all that it found, and never clean; of what it has, the line is worth telling.
         found = parse_text(output.text, output.tool) if output.logged else Records((), ())
         why = doubt(ending, counted(output.text) or 0) or str(error)
-    mine = tuple(one for one in found.accesses if not _by_torch(one))
-    left_out = _left_out(one for one in found.accesses if _by_torch(one))
+    names = _in_full(found.accesses, output)
+    mine = tuple(one for one, name in zip(found.accesses, names, strict=True) if not _by_torch(one, name))
+    left_out = _left_out(name for one, name in zip(found.accesses, names, strict=True) if _by_torch(one, name))
     if not why and not mine:
         why = played.problem or _unclear(left_out, found.unknown) or _other_rows(played, expected)
     records = attribute(mine, played.scene.placement, played.bases, played.scene.rows, played.others)
@@ -57,15 +59,23 @@ def saw(played: Played, blank: SanitizerRun, expected: Mapping[str, bytes] | Non
     )
 
 
-def _by_torch(access: SanitizerAccess) -> bool:
-    return access.kind not in _WHOEVER and any(name in access.kernel for name in _TORCH)
+def _in_full(saved: Sequence[SanitizerAccess], output: Output) -> tuple[str, ...]:
+    """The kernel of each saved record with its namespace, which is in the printed one alone; else as it was saved."""
+    printed = parse_text(output.text, output.tool).accesses if output.logged else ()
+    same = [(one.address, one.line, one.block, one.thread) for one in saved]
+    if same != [(one.address, one.line, one.block, one.thread) for one in printed]:
+        return tuple(one.kernel for one in saved)
+    return tuple(one.kernel for one in printed)
 
 
-def _left_out(theirs: Iterable[SanitizerAccess]) -> tuple[str, ...]:
+def _by_torch(access: SanitizerAccess, name: str) -> bool:
+    return access.kind not in _WHOEVER and _TORCH.match(name) is not None
+
+
+def _left_out(names: Iterable[str]) -> tuple[str, ...]:
     """`3 records of at::native::copy`, a kernel each, the most records first."""
-    counts = Counter(one.kernel for one in theirs)
     return tuple(
-        f"{count} record{'s' if count > 1 else ''} of {kernel[:_LONGEST]}" for kernel, count in counts.most_common()
+        f"{count} record{'s' if count > 1 else ''} of {name[:_LONGEST]}" for name, count in Counter(names).most_common()
     )
 
 

@@ -79,7 +79,9 @@ def attribute(
 
 
 def _located(one: SanitizerAccess) -> bool:
-    return one.address is not None and one.address < _ADDRESSES and one.size < _SIZES and one.access != ""
+    if one.address is None or one.space not in ("", "global"):  # of a block's shared memory, addresses begin at 0
+        return False
+    return one.address < _ADDRESSES and one.size < _SIZES and one.access != ""
 
 
 def plain(cause: Cause, some: Sequence[SanitizerAccess]) -> SanitizerRecord:
@@ -137,9 +139,12 @@ class _Owners:
         )
         made = self._describer.record(key, finding)
         means = "" if hit == owner else f"; {_MEANS[cause.kind]}" if cause.kind in _MEANS else f"; {some[0].says}"
+        # Rows that are due are read back: where no kernel has stored one, it is this that the tool sees.
+        who = "" if cause.kernel else "a copy by the host "
         return msgspec.structs.replace(
-            made, tool=cause.tool, kind=cause.kind, says=made.says + means, count=sum(one.count for one in some),
-            threads=indices(one.thread for one in some if one.thread is not None), host=some[0].host,
+            made, tool=cause.tool, kind=cause.kind, says=who + made.says + means, count=sum(one.count for one in some),
+            threads=indices(one.thread for one in some if one.thread is not None),
+            blocks=indices(one.block for one in some if one.block is not None), host=some[0].host,
         )  # fmt: skip
 
     def _believed(self, some: Sequence[SanitizerAccess], addresses: Addresses) -> int | None:

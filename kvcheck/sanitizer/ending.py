@@ -5,31 +5,26 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kvcheck.sanitizer.text_records import parse_text
+
 #: A line that sums up, and the number that it gives: `ERROR SUMMARY: 1,234 errors`, `1 error`,
 #: `RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)`.
 #: A number is as the tool writes it, or it is none: damage such as `,`, `0,0` or thousands of digits is no count.
+_NUMBER = r"(?:0|[1-9][0-9]{0,17}|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,5})"
 _SUMMARY = re.compile(
-    r"^=+\s*(?P<what>[A-Z]+) SUMMARY: (?P<count>0|[1-9][0-9]{0,17}|[1-9][0-9]{0,2}(?:,[0-9]{3}){1,5}) "
-    r"(?:error|hazard)s?\b",
+    rf"^=+\s*[A-Z]+ SUMMARY: (?P<count>{_NUMBER}) (?:errors?|hazards? displayed)"
+    rf"(?: \((?P<errors>{_NUMBER}) errors?, (?P<warnings>{_NUMBER}) warnings?\))?\s*$",
     re.MULTILINE,
 )
 
 #: A line that sums up, read or not; and one that sums up what leaked, which the summary of errors counts too.
 _SUMS_UP = re.compile(r"SUMMARY", re.IGNORECASE)
-_LEAKS = re.compile(r"^=+\s*LEAK SUMMARY: [0-9,]+ bytes leaked in [0-9,]+ allocations?$")
+_LEAKS = re.compile(rf"^=+\s*LEAK SUMMARY: {_NUMBER} bytes leaked in {_NUMBER} allocations?\s*$")
 
 #: Lines that say nothing.
 _SILENT = re.compile(r"^=*\s*(?:COMPUTE-SANITIZER)?\s*$")
 
-#: Words of the tool's where it could not do its work, or does not say all that it found.
-_TROUBLE = (
-    "Error: ", "Target application", "Internal Sanitizer", "Internal error", "Unable to find", "No attachable process",
-    "imed out", "imed-out", "not supported", "Failed to", "errors were not printed", "errors were skipped",
-    "Unknown record type", "Inconsistent record",
-)  # fmt: skip
-
-
-#: Of a variable of the environment that it does not support, and leaves out.
+#: Of a variable of the environment that the tool does not support, and leaves out.
 _HARMLESS = "clearing it before"
 
 
@@ -47,7 +42,7 @@ class Ending:
 
 def counted(text: str) -> int | None:
     """The number of errors that the summary gives; None where there is none, or where two differ."""
-    counts = {int(match["count"].replace(",", "")) for match in _SUMMARY.finditer(text) if match["what"] != "LEAK"}
+    counts = {_number(match["count"]) for match in _SUMMARY.finditer(text)}
     return counts.pop() if len(counts) == 1 else None
 
 
@@ -55,26 +50,37 @@ def doubt(ending: Ending, records: int) -> str:
     """Why `records` saved records are not all that there is to say, in one line; empty where they are."""
     if ending.exit is None:
         return "killed at its time limit"
-    for words in _TROUBLE:
-        line = next((line for line in ending.text.splitlines() if words in line and _HARMLESS not in line), None)
-        if line is not None:
-            return _said(line)
+    printed = parse_text(ending.text, "")
+    line = next((line for line in printed.unknown if _HARMLESS not in line), None)
+    if line is not None:
+        return _said(line)
     if not ending.logged:
         return f"it kept no log; it exited with status {ending.exit}"
-    return _summed_up(ending, records)
+    return _unread(ending) or _contradicts(ending, records, len(printed.accesses))
 
 
-def _summed_up(ending: Ending, records: int) -> str:
-    """How the summary, the records and the exit status contradict each other; empty where they do not."""
-    total = counted(ending.text)
-    if total is None:
+def _unread(ending: Ending) -> str:
+    """Why the summary says nothing that can be read; empty where it does."""
+    if counted(ending.text) is None:
         said = "its summaries differ" if _SUMMARY.search(ending.text) else "it printed no summary"
         return f"{said}; it exited with status {ending.exit}"
     unread = next((line for line in ending.text.splitlines() if _SUMS_UP.search(line) and not _read(line)), None)
-    if unread is not None:
-        return f"of its summaries one cannot be read: {unread.strip('= ')[:200]}"
+    if unread is None:
+        return ""
+    return _said(unread) if "not printed" in unread else f"a summary of its cannot be read: {_plain(unread)}"
+
+
+def _contradicts(ending: Ending, records: int, printed: int) -> str:
+    """How the summary, the records and the exit status contradict each other; empty where they do not."""
+    total = counted(ending.text)
     if total != records:
         return f"its summary counts {total}, and {records} were saved"
+    for match in _SUMMARY.finditer(ending.text):
+        every = _number(match["errors"] or "0") + _number(match["warnings"] or "0")
+        if every > records:
+            return f"its summary counts {every} hazards, and {records} were saved"
+    if printed not in (0, records):
+        return f"its log has {printed} records, and {records} were saved"
     if total and ending.exit != ending.found_status:
         return f"its summary counts {total}, and it exited with status {ending.exit}, not {ending.found_status}"
     if not total and ending.exit:
@@ -84,8 +90,16 @@ def _summed_up(ending: Ending, records: int) -> str:
     return "" if more is None else _said(more)
 
 
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
 def _said(line: str) -> str:
-    return f"the tool said: {line.strip('= ')[:200]}"
+    return f"the tool said: {_plain(line)}"
+
+
+def _plain(line: str) -> str:
+    return line.strip("= ")[:200]
 
 
 def _read(line: str) -> bool:

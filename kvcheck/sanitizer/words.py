@@ -12,12 +12,14 @@ Direction: TypeAlias = Literal["", "read", "write", "atomic"]
 #: What a record is of, by the first of these that its words hold.
 _KINDS: tuple[tuple[str, SanitizerKind], ...] = (
     ("misaligned", "misaligned"), ("uninitialized", "uninitialised"), ("unused memory", "unused"), ("leak", "leak"),
-    ("hazard", "race"), ("race", "race"), ("barrier", "barrier"), ("divergent", "barrier"), ("assert", "assert"),
-    ("invalid __", "out-of-bounds"), ("out of bounds", "out-of-bounds"), ("out-of-bounds", "out-of-bounds"),
-    ("api call", "api"),
+    ("hazard", "race"), ("race reported", "race"), ("barrier", "barrier"), ("divergent", "barrier"),
+    ("assert", "assert"), ("invalid __", "out-of-bounds"), ("out of bounds", "out-of-bounds"),
+    ("out-of-bounds", "out-of-bounds"), ("on cuda api call", "api"),
 )  # fmt: skip
 
 _BY_TOOL: dict[str, SanitizerKind] = {"initcheck": "uninitialised", "racecheck": "race", "synccheck": "barrier"}
+
+_DIRECTIONS: dict[str, Direction] = {"atomic": "atomic", "write": "write", "read": "read"}
 
 
 def known_kind(words: str) -> SanitizerKind | None:
@@ -33,13 +35,19 @@ def kind_of(words: str, tool: str) -> SanitizerKind:
 
 def direction_of(words: str) -> Direction:
     """What a thread did; empty where the words do not say."""
-    directions: tuple[Direction, ...] = ("atomic", "write", "read")
-    return next((word for word in directions if word in words.lower()), "")
+    found = re.search(r"\b(atomic|write|read)\b", words.lower())
+    return _DIRECTIONS[found[1]] if found else ""
+
+
+def space_of(words: str) -> str:
+    """`global` of `Invalid __global__ read`; empty where the words name none."""
+    found = re.search(r"__(global|shared|local)__", words)
+    return found[1] if found else ""
 
 
 def size_of(words: str) -> int:
-    """Bytes of an access, as in `of size 1,024`; 0 where the words name none."""
-    found = re.search(r"of size ([\d,]+)", words)
+    """Bytes, as in `of size 1,024` and `Leaked 1,024 bytes`; 0 where the words name none."""
+    found = re.search(r"(?:of size|Leaked) ([\d,]+)", words)
     return (number(found[1]) or 0) if found else 0
 
 

@@ -134,3 +134,24 @@ def test_causes_are_apart_by_line_and_kind() -> None:
     reads = [access(address.address, 3, line=line) for line in (70, 58) for address in shared_pitch(where)[:4]]
     assert [record.line for record in found(where, reads)] == [58, 70]
     assert np.unique([record.count for record in found(where, reads)]).tolist() == [4]
+
+
+def test_a_row_that_no_kernel_has_stored() -> None:
+    """Read back by a copy of the host's: no kernel, no program, and a sentence with a subject of its own."""
+    where = scene(SEED, "pooled")
+    codes = where.placement.get("k_codes")
+    at = bases(where)[codes.allocation] + codes.offset + 6 * 384
+    copied = SanitizerAccess(
+        "initcheck", "uninitialised", "Host API uninitialized memory access", "read", address=at, size=384
+    )
+    (record,) = found(where, [copied])
+    assert record.says == "a copy by the host reads what nothing has stored: K's codes, slot 6, head 0"
+    assert (record.tensor, record.kernel, record.blocks, record.threads) == ("k_codes", "", "", "")
+
+
+def test_shared_memory_is_nobodys() -> None:
+    """Its addresses begin at 0 in every program: kept in the tool's own words."""
+    where = scene(SEED, "pooled")
+    at = bases(where)[where.placement.get("v").allocation]
+    (record,) = found(where, [access(at, 0, "race", space="shared", says="Potential RAW hazard detected")])
+    assert (record.says, record.tensor) == ("Potential RAW hazard detected", "")
