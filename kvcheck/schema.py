@@ -528,9 +528,14 @@ class CaseResult(msgspec.Struct, frozen=True):
     digest: Digest | None
     diagnosis: tuple[Diagnosis, ...]
     observable: tuple[int, ...]
-    """Indices into the report's `faults`."""
+    """Indices into the report's `faults`: those that fail this case in each of their usual forms.
+
+    A pass rules them out. `compile-failure` is never among them: whether a kernel compiles is nothing that bytes say.
+    """
     sanitized: tuple[SanitizerRun, ...] = ()
     """What `kvcheck sanitize` saw; `sanitizer` has the same as sentences."""
+    shown: tuple[int, ...] = ()
+    """Indices into the report's `forms`: a kernel with one of these fails this case, and one with another passes."""
 
 
 class TargetFacts(msgspec.Struct, frozen=True):
@@ -598,6 +603,8 @@ class Report(msgspec.Struct, frozen=True):
     faults: tuple[str, ...]
     unobservable: tuple[str, ...]
     cases: tuple[CaseResult, ...]
+    forms: tuple[str, ...] = ()
+    """The usual forms of the faults, which a pass speaks of: `fault`, or `fault: which of its forms`."""
     compiled: tuple[CompileFact, ...] = ()
     """What the compiler made of the target's kernels for this arch, found beside the run; empty where not asked."""
     missing_shards: tuple[str, ...] = ()

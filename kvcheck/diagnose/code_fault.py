@@ -7,7 +7,7 @@ right, then, where those show nothing, by the emitted scales as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Mask, Stored
 from kvcheck.diagnose.match import PROOF
+from kvcheck.diagnose.prospect import fails
 from kvcheck.formats import bits
 from kvcheck.formats.apply import apply_scale, contract_format, contract_policy
 from kvcheck.formats.scale import element_scales
@@ -71,15 +72,53 @@ Form = Callable[[Seen], Coded | None]
 class CodeFault:
     """One fault in its forms, the most common first; the first that fits is the one that is said."""
 
-    def __init__(self, slug: str, forms: Sequence[Form], cost: int = 1) -> None:
-        """`slug` names the fault; `cost` is that of its explanations."""
+    def __init__(
+        self,
+        slug: str,
+        forms: Sequence[Form],
+        cost: int = 1,
+        usual: Mapping[str, Sequence[Form]] | None = None,
+        *,
+        reads: bool = False,
+    ) -> None:
+        """`slug` names the fault; `cost` is that of its explanations.
+
+        `usual` are the forms that a pass speaks of: each the first of a few that the contract admits. Without it there
+        is one, of them all. `reads`: what they predict depends on the memory around K and V.
+        """
         self.slug = slug
         self._forms = tuple(forms)
         self._cost = cost
+        self._usual = {"": self._forms} if usual is None else usual
+        self._reads = reads
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether the most common form that the contract admits leaves a code in K or V that may not be."""
-        return any(_shows(facts, tensor, self._forms) for tensor in TENSORS)
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The usual ones, both tensors' codes made by one rule."""
+        return tuple(self._usual)
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Whether a form leaves a code in K or V that may not be; only of forms that the contract admits."""
+        shown: dict[str, bool] = {}
+        for name, forms in self._usual.items():
+            found = [shows for tensor in TENSORS if (shows := self._shows(facts, tensor, forms)) is not None]
+            shown |= {name: any(found)} if found else {}
+        return shown
+
+    def _shows(self, facts: Facts, tensor: Tensor, forms: Sequence[Form]) -> bool | None:
+        """Whether the first form that the contract admits leaves a wrong code; None where it admits none."""
+        due = facts.stored(tensor, facts.values(tensor))
+        scaled, known = facts.scaled(tensor, due)
+        admitted = False
+        for before in facts.launches() if self._reads else (facts,):
+            seen = Seen(before, tensor, scaled, due.codes, due.codes, np.zeros_like(known), known)
+            coded = next((made for form in forms if (made := form(seen)) is not None), None)
+            if coded is None:
+                continue
+            if fails(facts, tensor, Stored(coded.codes, due.scale), coded.free):
+                return True
+            admitted = True
+        return False if admitted else None
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """The first form, for each tensor with wrong codes, that gives them."""
@@ -144,16 +183,3 @@ def _given(seen: Seen, coded: Coded) -> Mask | None:
     if not (fits | right).all() or given.sum() < needs:
         return None
     return np.asarray(given & ~found.codes)
-
-
-def _shows(facts: Facts, tensor: Tensor, forms: Sequence[Form]) -> bool:
-    """Whether the first form that the contract admits leaves a code that is not right."""
-    x = facts.values(tensor)
-    due = facts.stored(tensor, x)
-    scaled, known = facts.scaled(tensor, due)
-    seen = Seen(facts, tensor, scaled, due.codes, due.codes, np.zeros_like(known), known)
-    coded = next((made for form in forms if (made := form(seen)) is not None), None)
-    if coded is None:
-        return False
-    found = facts.agreement(tensor, x, Stored(coded.codes, due.scale)).codes
-    return not bool((found if coded.free is None else found | coded.free).all())

@@ -271,11 +271,17 @@ CODES: tuple[Fault, ...] = (
         ),
     ),
     CodeFault("nan-laundered", (laundered,)),
-    ScaleFault("nan-laundered", (poisoned_scale,)),
-    CodeFault("format-confusion", tuple(_format(each) for each in FORMATS.values())),
+    ScaleFault("nan-laundered", (poisoned_scale,), usual={}),
+    CodeFault(
+        "format-confusion",
+        tuple(_format(each) for each in FORMATS.values()),
+        usual={name: (_format(FORMATS[name]),) for name in ("e5m2", "e4m3fnuz")},
+    ),
     CodeFault(
         "reinterpreted-source",
         (_own_byte("lowest", 0), _own_byte("highest", -1), _own_byte("second highest", -2), bytes_in_row),
+        usual={"": (bytes_in_row,)},
+        reads=True,
     ),
     CodeFault(
         "numeric-store",
@@ -286,5 +292,5 @@ CODES: tuple[Fault, ...] = (
             _number("rounded to nearest and clipped to 0 ... 255", nearest=True, clips=True),
         ),
     ),
-    CodeFault("rounding-mode", (*DIRECTED, to_either_side), cost=3),
+    CodeFault("rounding-mode", (*DIRECTED, to_either_side), cost=3, usual={}),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kvcheck.contract import LoadContract
 from kvcheck.diagnose.arbitrate import arbitrate
 from kvcheck.diagnose.elsewhere import elsewhere
@@ -9,6 +11,9 @@ from kvcheck.diagnose.facts import Facts
 from kvcheck.diagnose.faults import FAULTS, NUMERIC
 from kvcheck.diagnose.follows import follows_cache
 from kvcheck.schema import Diagnosis, Emission, Verdict
+
+#: The outcomes of verdicts on bytes.
+JUDGED = frozenset({"pass", "mismatch", "violation"})
 
 
 def diagnose(emission: Emission, verdict: Verdict) -> tuple[Diagnosis, ...]:
@@ -24,12 +29,26 @@ def diagnose(emission: Emission, verdict: Verdict) -> tuple[Diagnosis, ...]:
     return arbitrate(facts, [*found, *elsewhere(facts, found, NUMERIC)])
 
 
+def shown(emission: Emission, verdict: Verdict) -> Mapping[str, Mapping[str, bool]]:
+    """For each fault, its usual forms that the contract admits, and whether this case would have shown them.
+
+    Nothing where the judge could not judge. A form is shown where a kernel that has it fails the case: what the
+    emission's own kernel stored has no part in it.
+    """
+    if verdict.outcome not in JUDGED or isinstance(emission.contract, LoadContract):
+        return {}
+    facts = Facts(emission, emission.contract, verdict).standing()
+    return {fault.slug: fault.shown(facts) for fault in FAULTS}
+
+
 def observable(emission: Emission, verdict: Verdict) -> tuple[str, ...]:
-    """The slugs of the faults that this case would have shown; none where the judge compared nothing."""
-    if not verdict.codes.compared or isinstance(emission.contract, LoadContract):
-        return ()
-    facts = Facts(emission, emission.contract, verdict)
-    return tuple(dict.fromkeys(fault.slug for fault in FAULTS if fault.observable(facts)))
+    """The slugs of the faults that a pass of this case rules out."""
+    return ruled_out(shown(emission, verdict))
+
+
+def ruled_out(found: Mapping[str, Mapping[str, bool]]) -> tuple[str, ...]:
+    """The slugs of the faults of which every form is `shown`: where one would have hidden, a pass says nothing."""
+    return tuple(slug for slug, forms in found.items() if forms and all(forms.values()))
 
 
 def _condemned(verdict: Verdict) -> bool:

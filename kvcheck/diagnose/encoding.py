@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Stored
+from kvcheck.diagnose.prospect import fails
 from kvcheck.formats import bits
 from kvcheck.formats.apply import contract_format, contract_policy
 from kvcheck.formats.spec import Policy, Rounding, policy_error
@@ -32,12 +33,15 @@ class RoundingFault:
         self.slug = slug
         self._rules = rules
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether each of the roundings gives another code than the contract allows, for this case's values.
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Each of the roundings, for K and V alike."""
+        return tuple(rule.words for rule in self._rules)
 
-        A pass is not said to have shown the fault where one of its forms would have hidden.
-        """
-        return all(any(_shows(facts, tensor, rule) for tensor in TENSORS) for rule in self._others(facts))
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Whether a rounding gives another code than the contract allows; only of those that it does not ask for."""
+        others = self._others(facts)
+        return {rule.words: any(_shows(facts, tensor, rule) for tensor in TENSORS) for rule in others}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """The first rounding, for each tensor with wrong codes, that gives all of its codes.
@@ -83,8 +87,7 @@ def _shows(facts: Facts, tensor: Tensor, rule: Rule) -> bool:
     """Whether a kernel that encodes by a rule leaves a code that a right one may not."""
     right = facts.stored(tensor, facts.values(tensor))
     scaled, _ = facts.scaled(tensor, right)
-    found = facts.agreement(tensor, facts.values(tensor), Stored(_encode(facts, scaled, rule), right.scale))
-    return not found.codes.all()
+    return fails(facts, tensor, Stored(_encode(facts, scaled, rule), right.scale))
 
 
 def _encode(facts: Facts, scaled: Floats, rule: Rule) -> Bytes:

@@ -22,10 +22,13 @@ class Exchanged:
         self.slug = slug
         self._kind = kind
 
-    def observable(self, facts: Facts) -> bool:
-        """Never by itself: a pass is not said to have shown it, but it is named where it is met."""
+    #: None that a pass speaks of: it is named where it is met.
+    forms = ()
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Nothing."""
         del facts
-        return False
+        return {}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """One for each tensor whose place holds the sibling's."""

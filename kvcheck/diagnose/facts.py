@@ -6,6 +6,7 @@ Slots that tokens share are left out: which token's row stands there is the judg
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from kvcheck.diagnose.image import SourceMemory
 from kvcheck.draw import dtypes
 from kvcheck.draw.image import case_inputs
 from kvcheck.draw.inputs import addressed
+from kvcheck.emission import LAUNCHES
 from kvcheck.formats.arithmetic import (
     apply_scale,
     code_bounds,
@@ -67,6 +69,7 @@ class Facts:
         self.emission = emission
         self.contract = contract
         self.verdict = verdict
+        self._step = LAUNCHES[0]
         self._inputs = case_inputs(emission.placement, emission.case, contract)
         self._values: dict[Tensor, Floats] = {"k": self._inputs.k_float, "v": self._inputs.v_float}
         self._right: dict[Tensor, Agreement] = {}
@@ -82,8 +85,26 @@ class Facts:
 
     @cached_property
     def memory(self) -> SourceMemory:
-        """Memory before launch 1."""
-        return SourceMemory.of(self.emission)
+        """Memory before launch 1; of those that `launches` gives, before theirs."""
+        return SourceMemory.of(self.emission, self._step.prefill, self._step.poison)
+
+    def standing(self) -> Facts:
+        """The same with the rows that stand in the end: of tokens that share a slot, the last one's."""
+        other = copy.copy(self)
+        _, first = np.unique(self.slots[::-1], return_index=True)
+        other._rows = np.sort(len(self.slots) - 1 - first)  # noqa: SLF001 - a copy of this very object
+        other.tokens = self.stored_tokens[other._rows]  # noqa: SLF001
+        other._right = {}  # noqa: SLF001
+        return other
+
+    def launches(self) -> Iterator[Facts]:
+        """The same with the memory before each of the launches that every case has."""
+        yield self
+        for step in LAUNCHES[1:]:
+            other = copy.copy(self)
+            other.__dict__.pop("memory", None)
+            other._step = step  # noqa: SLF001 - a copy of this very object
+            yield other
 
     def with_values(self, tensor: Tensor, x: Floats) -> Facts:
         """The same emission as if a right kernel got rows `x` `[n, heads, dim]` for `tensor`, of `self.tokens`.

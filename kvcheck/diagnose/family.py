@@ -17,9 +17,14 @@ class Family:
         self.slug = slug
         self._members = tuple(members)
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether all of them are: a pass is not said to have shown what one form of the fault would have hidden."""
-        return all(fault.observable(facts) for fault in self._members)
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """Those of all of them."""
+        return tuple(form for fault in self._members for form in fault.forms)
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """What each of them says of its own forms."""
+        return {form: shows for fault in self._members for form, shows in fault.shown(facts).items()}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """What all of them say, in their order."""

@@ -15,8 +15,18 @@ class Fault(Protocol):
     def slug(self) -> str:
         """The name that reports use."""
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether a kernel with this fault would leave another byte than a right one, in this case."""
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The forms of the fault that a pass speaks of, in words; one that needs no words is empty.
+
+        Others may be named where they are met.
+        """
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """For each of the `forms` that the contract admits, whether a kernel that has it would fail this case.
+
+        `facts` are `standing`. What the emission's kernel stored has no part in it: only what it was given.
+        """
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """What of the emitted bytes the fault explains: as a rule one explanation a tensor, none where it does not."""

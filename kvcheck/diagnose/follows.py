@@ -80,10 +80,11 @@ class Nondeterministic:
     """`nondeterministic`: equal launches leave unequal bytes, in slots that one token has for its own."""
 
     slug = "nondeterministic"
+    forms = ("",)
 
-    def observable(self, facts: Facts) -> bool:
+    def shown(self, facts: Facts) -> dict[str, bool]:
         """Whether rounding by chance would show: enough scaled values lie between two codes."""
-        return any(_between(facts, tensor) >= ENOUGH for tensor in TENSORS)
+        return {"": any(_between(facts, tensor) >= ENOUGH for tensor in TENSORS)}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """The wrong codes of rows that change between launches 1 and 4."""
@@ -94,10 +95,11 @@ class UninitialisedRead:
     """`uninitialised-read`: what stood in the cache before the launch decides what is stored."""
 
     slug = "uninitialised-read"
+    forms = ("",)
 
-    def observable(self, facts: Facts) -> bool:
+    def shown(self, facts: Facts) -> dict[str, bool]:
         """Whether a scale that never falls below the one in the cache would be another than the right one."""
-        return any(_stale_scale_shows(facts, tensor) for tensor in TENSORS)
+        return {"": any(_stale_scale_shows(facts, tensor) for tensor in TENSORS)}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """The rows that change with the prefill alone, and how many scales are the very ones that stood there."""
@@ -109,10 +111,12 @@ class ForeignRead:
     """`foreign-read`: memory that is nobody's, or the sibling's, decides what is stored."""
 
     slug = "foreign-read"
+    forms = ("an amax over one element more",)
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether an amax over one element behind the last head would be another."""
-        return any(_wide_rows(facts, tensor, None).any() for tensor in TENSORS)
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Whether an amax over one element behind the last head would be another in one of the launches."""
+        found = (_wide_rows(before, tensor, None) for before in facts.launches() for tensor in TENSORS)
+        return {self.forms[0]: any(bool(rows.any()) for rows in found)}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """Rows whose scale is that of one element more; else those that change with poison, or with the sibling."""

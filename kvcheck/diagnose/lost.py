@@ -14,7 +14,7 @@ from kvcheck.diagnose.misplaced import moved_positions
 from kvcheck.diagnose.part import Part, part
 from kvcheck.diagnose.side import condemned, placed_positions
 from kvcheck.diagnose.strides import dense_rows
-from kvcheck.schema import Tensor
+from kvcheck.schema import Placed, Tensor
 
 #: Tokens that a sentence names.
 NAMED = 4
@@ -71,16 +71,18 @@ class TokenLost:
     """`token-lost`: rows, or parts of them, are not stored at all."""
 
     slug = "token-lost"
+    forms = ("two tokens at a time", "into a contiguous copy of the cache")
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether both usual kernels would lose a row.
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Whether either kernel would lose a row.
 
-        One takes tokens two at a time and leaves out an odd last one; one works on a contiguous copy of the cache.
+        One takes tokens two at a time and leaves out an odd last one; one works on a contiguous copy of the codes,
+        which is the codes themselves where they are contiguous.
         """
         count = facts.emission.case.tokens
         codes = [facts.emission.placement.get(f"{tensor}_codes") for tensor in TENSORS]
-        copied = any(placed.strides != dense_rows(placed) for placed in codes)
-        return copied and count % 2 == 1 and count - 1 in facts.tokens
+        copied = len(facts.tokens) > 0 and not all(_is_contiguous(placed) for placed in codes)
+        return dict(zip(self.forms, (count % 2 == 1 and count - 1 in facts.stored_tokens, copied), strict=True))
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """One for each tensor that lost more than the tail of its rows."""
@@ -92,11 +94,13 @@ class LostTail:
     """`tail-mask`, as a store shows it: the end of every row is not stored."""
 
     slug = "tail-mask"
+    forms = ("the last element not stored", "whole vectors of eight stored")
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether a kernel that stores whole vectors of eight codes alone would lose some."""
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Whether a kernel would lose a code that stores all but the last, or whole vectors of eight alone."""
         dims = [facts.emission.placement.get(f"{tensor}_codes").dims[3] for tensor in TENSORS]
-        return len(facts.tokens) > 0 and any(dim % VECTOR for dim in dims)
+        some = len(facts.tokens) > 0
+        return dict(zip(self.forms, (some, some and any(dim % VECTOR for dim in dims)), strict=True))
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """One for each tensor that lost the tail of all its rows."""
@@ -106,6 +110,12 @@ class LostTail:
             for each in found
             if each and each.tail
         ]
+
+
+def _is_contiguous(placed: Placed) -> bool:
+    """Whether rows follow each other without a gap: the stride of one element alone does not matter."""
+    pairs = zip(placed.dims, placed.strides, dense_rows(placed), strict=True)
+    return all(stride == dense for size, stride, dense in pairs if size > 1)
 
 
 def _tokens(facts: Facts, found: Lost) -> str:

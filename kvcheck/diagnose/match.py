@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvcheck.contract import Computed
-from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
-from kvcheck.schema import Placed, Tensor
+from kvcheck.diagnose.facts import Facts, Floats, Mask
+from kvcheck.schema import Tensor
 
 #: How many wrong bytes a prediction must reproduce in full, varied rows before it is believed.
 PROOF = 8
@@ -35,45 +34,6 @@ class Match:
     against: int
     wrong_codes: Mask
     wrong_groups: Mask
-
-
-def differs(facts: Facts, tensor: Tensor, used: Placed) -> bool:
-    """Whether a kernel that takes `used` for its source leaves a byte that a right one may not."""
-    return differs_in(facts, tensor, facts.read(used, facts.stored_tokens))
-
-
-def differs_in(facts: Facts, tensor: Tensor, x: Floats) -> bool:
-    """Whether a kernel that gets rows `x` `[stored tokens, heads, dim]` leaves a byte that a right one may not.
-
-    In a slot that tokens share, a row is right if it is that of any of them.
-    """
-    tokens = facts.stored_tokens
-    due = facts.values(tensor, tokens)
-    moved = np.flatnonzero((x.view(np.uint32) != due.view(np.uint32)).any(axis=(1, 2)))
-    if not len(moved):
-        return False
-    # One row that differs is enough, and quickly found: as a rule the first that is moved. A scale of many tokens
-    # cannot be made from one.
-    rule = facts.contract.scale
-    single = not isinstance(rule, Computed) or rule.granularity not in {"head", "tensor"}
-    alone = [row for row in moved[:1] if single and (facts.slots == facts.slots[row]).sum() == 1]
-    if alone and not _right_rows(facts, tensor, due[alone], facts.stored(tensor, x[alone])).all():
-        return True
-    stored = facts.stored(tensor, x)
-    right = _right_rows(facts, tensor, due, stored)
-    one, other = np.nonzero(facts.slots[:, None] == facts.slots[None, :])
-    one, other = one[one != other], other[one != other]
-    if len(one):
-        theirs = Stored(stored.codes[one], None if stored.scale is None else stored.scale[one])
-        as_other = _right_rows(facts, tensor, facts.values(tensor, tokens[other]), theirs)
-        np.logical_or.at(right, one, as_other)
-    return not right.all()
-
-
-def _right_rows(facts: Facts, tensor: Tensor, x: Floats, stored: Stored) -> Mask:
-    """Which (token, head) rows of `stored` a kernel may leave that read `x` `[n, heads, dim]`: `[n, heads]`."""
-    found = facts.agreement(tensor, x, stored)
-    return np.asarray(found.codes.all(axis=2) & ~_per_row(_not(found.scales), x.shape[:2]))
 
 
 def match(facts: Facts, tensor: Tensor, x: Floats) -> Match:

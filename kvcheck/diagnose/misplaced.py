@@ -5,7 +5,7 @@ A row counts as moved where it stands in full at the place that the fault leads 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 import msgspec
@@ -19,7 +19,7 @@ from kvcheck.diagnose.part import Part, parts, wrong_positions
 from kvcheck.diagnose.recovered import recovered_maps
 from kvcheck.diagnose.side import offsets_of
 from kvcheck.diagnose.strides import dense_heads, dense_rows, sibling, wrong_maps
-from kvcheck.schema import Placed
+from kvcheck.schema import Placed, Tensor
 
 #: Where a kernel with a fault puts a tensor's rows: byte offsets like `offsets_of`.
 Canonical = Callable[[Facts, Placed], Offsets]
@@ -47,17 +47,25 @@ def moved_positions(facts: Facts) -> Indices:
 
 
 class Misplaced:
-    """One fault of destinations, by name; `canonical` is what its usual kernel does to `kind` of either tensor."""
+    """One fault of destinations, by name, with the usual kernels that have it."""
 
-    def __init__(self, slug: str, kind: str, canonical: Canonical) -> None:
-        """`kind` is `codes` or `scales`."""
+    def __init__(self, slug: str, kind: str, usual: Canonical | Mapping[str, Canonical]) -> None:
+        """`kind` is `codes` or `scales`; `usual` is what a usual kernel does to those of either tensor, by form."""
         self.slug = slug
         self._kind = kind
-        self._canonical = canonical
+        self._usual = usual if isinstance(usual, Mapping) else {"": usual}
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether the usual kernel with this fault would leave another byte than a right one."""
-        return any(self._shows(facts, placed) for placed in _placed(facts, self._kind))
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The usual ones."""
+        return tuple(self._usual)
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Whether the usual kernels with this fault would leave another byte than a right one."""
+        placed = _placed(facts, self._kind)
+        if not placed:
+            return {}
+        return {form: any(self._shows(facts, each, put) for each in placed) for form, put in self._usual.items()}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """At most one for the codes and one for the scales of each tensor."""
@@ -65,29 +73,27 @@ class Misplaced:
             return []
         return [explanation(part, held) for part, held in misplaced(facts) if held.destination.fault == self.slug]
 
-    def _shows(self, facts: Facts, placed: Placed) -> bool:
-        due, used = offsets_of(placed, facts.slots), self._canonical(facts, placed)
+    def _shows(self, facts: Facts, placed: Placed, canonical: Canonical) -> bool:
+        due, used = offsets_of(placed, facts.slots), canonical(facts, placed)
         if (due == used).all():
             return False
         if len(np.setdiff1d(due, used)):
             return True
         # All bytes go to places of the same rows: whether that shows depends on what they are.
-        if len(np.unique(facts.slots)) < len(facts.slots):
-            return False
         tensor = TENSORS[0] if placed.name.startswith("k") else TENSORS[1]
-        stored = facts.stored(tensor, facts.values(tensor, facts.stored_tokens))
+        stored = facts.stored(tensor, facts.values(tensor))
         values = stored.codes if self._kind == "codes" else stored.scale
         assert values is not None
+        standing = np.isin(facts.stored_tokens, facts.tokens)
         data = np.ascontiguousarray(values).ravel()
-        first_due, first_used = due[..., 0].ravel(), used[..., 0].ravel()
+        first_due, first_used = due[standing, ..., 0].ravel(), used[standing, ..., 0].ravel()
         return bool((data[np.argsort(first_due)] != data[np.argsort(first_used)]).any())
 
 
-def _placed(facts: Facts, kind: str) -> Iterator[Placed]:
-    for tensor in TENSORS:
-        found = facts.emission.placement.find(f"{tensor}_{kind}")
-        if found is not None and len(facts.slots):
-            yield found
+def _placed(facts: Facts, kind: str) -> list[Placed]:
+    """The codes or scales of K and V; empty where none are stored."""
+    found = [facts.emission.placement.find(f"{tensor}_{kind}") for tensor in TENSORS]
+    return [each for each in found if each is not None]
 
 
 def _with_strides(strides: Callable[[Facts, Placed], tuple[int, ...]]) -> Canonical:
@@ -97,9 +103,14 @@ def _with_strides(strides: Callable[[Facts, Placed], tuple[int, ...]]) -> Canoni
     return place
 
 
-def _of_sibling(facts: Facts, placed: Placed) -> tuple[int, ...]:
-    tensor = TENSORS[0] if placed.name.startswith("k") else TENSORS[1]
-    return facts.emission.placement.get(f"{sibling(tensor)}{placed.name[1:]}").strides
+def _of_sibling(tensor: Tensor) -> Canonical:
+    """Where a kernel puts rows that takes the sibling's strides for those of `tensor`, and has the sibling right."""
+
+    def strides(facts: Facts, placed: Placed) -> tuple[int, ...]:
+        theirs = facts.emission.placement.get(f"{sibling(tensor)}{placed.name[1:]}")
+        return theirs.strides if placed.name.startswith(tensor) else placed.strides
+
+    return _with_strides(strides)
 
 
 def _pages_by_shape(facts: Facts, placed: Placed) -> tuple[int, ...]:  # noqa: ARG001 - one signature for all
@@ -130,19 +141,35 @@ def _to_page_before(facts: Facts, placed: Placed) -> Offsets:
     return offsets_of(placed, facts.slots, np.maximum(facts.slots - 1, 0) // placed.dims[1])
 
 
-def _in_32_bits(facts: Facts, placed: Placed) -> Offsets:
-    """Row offsets, in elements, wrap like signed integers of 32 bits."""
-    due = offsets_of(placed, facts.slots)
-    rows = due - offsets_of(placed, np.zeros(len(facts.slots), np.int64))
-    return np.asarray(due - rows + ((rows + (1 << 31)) % (1 << 32) - (1 << 31)))
+def _narrowed(bits: int, *, signed: bool) -> Canonical:
+    """Row offsets, in elements of one byte, wrap like integers of so many bits."""
+    least = -(1 << (bits - 1)) if signed else 0
+
+    def place(facts: Facts, placed: Placed) -> Offsets:
+        due = offsets_of(placed, facts.slots)
+        rows = due - offsets_of(placed, np.zeros(len(facts.slots), np.int64))
+        return np.asarray(due - rows + ((rows - least) % (1 << bits) + least))
+
+    return place
 
 
 MISPLACED = (
-    Misplaced("sibling-cache-stride", "codes", _with_strides(_of_sibling)),
+    Misplaced(
+        "sibling-cache-stride",
+        "codes",
+        {"V's by K's strides": _of_sibling("v"), "K's by V's strides": _of_sibling("k")},
+    ),
     Misplaced("cache-layout", "codes", _with_strides(_other_order)),
     Misplaced("page-stride-from-shape", "codes", _with_strides(_pages_by_shape)),
     Misplaced("page-boundary", "codes", _to_page_before),
     Misplaced("scale-address", "scales", _with_strides(_side_by_side)),
     Misplaced("scale-layout", "scales", _with_strides(_heads_first)),
 )
-WRAPPED_WRITE = Misplaced("index-wrap", "codes", _in_32_bits)
+WRAPPED_WRITE = Misplaced(
+    "index-wrap",
+    "codes",
+    {
+        "cache rows in signed 32 bits": _narrowed(32, signed=True),
+        "cache rows in unsigned 16 bits": _narrowed(16, signed=False),
+    },
+)

@@ -23,12 +23,13 @@ class InputMutated:
 
     slug = "input-mutated"
 
-    def observable(self, facts: Facts) -> bool:
+    forms = ("",)
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
         """Whether a kernel that clamps K and V to the format's range where they lie would change them."""
         largest = float(np.nanmax(decode(np.arange(256, dtype=np.uint8), contract_format(facts.contract))))
-        tokens = facts.stored_tokens
         with np.errstate(invalid="ignore"):
-            return any(bool((np.abs(facts.values(tensor, tokens)) > largest).any()) for tensor in TENSORS)
+            return {"": any(bool((np.abs(facts.values(tensor)) > largest).any()) for tensor in TENSORS)}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """One for each tensor that launch 1 changed."""

@@ -108,14 +108,17 @@ def _head_along(step: int) -> Values:
     return values
 
 
-#: What a pass may claim that it would have shown, then what is named where it is met.
-POPULATIONS: tuple[Form, ...] = (
-    _population("the whole token", _whole_token),
-    _population("each row's first half", _first_half),
-    _population("each row's second half", _second_half),
-    _population("the positive elements", _positive),
-    _population("K and V together", _both),
-)
+#: The populations that are tried in every tensor, by their words.
+POPULATIONS: dict[str, Form] = {
+    words: _population(words, values)
+    for words, values in (
+        ("the whole token", _whole_token),
+        ("each row's first half", _first_half),
+        ("each row's second half", _second_half),
+        ("the positive elements", _positive),
+        ("K and V together", _both),
+    )
+}
 
 
 def _fixed(facts: Facts) -> Iterator[tuple[str, Values]]:

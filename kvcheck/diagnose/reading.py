@@ -11,7 +11,8 @@ from kvcheck.addresses import Offsets, element_offsets
 from kvcheck.diagnose import received
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import Facts, Floats
-from kvcheck.diagnose.match import Match, differs_in, match
+from kvcheck.diagnose.match import Match, match
+from kvcheck.diagnose.prospect import fails_reading
 from kvcheck.schema import ITEMSIZE, Placed, Tensor
 
 #: What share of a tensor's wrong codes a reading must explain.
@@ -51,8 +52,8 @@ class Own:
 class Reading:
     """Where each element comes from: `places` int64 byte addresses `[tokens, heads, dim]`, `MASKED` for none.
 
-    `how` follows "V is read " in the sentence. `cost` counts what it assumes. `usual` marks the form that the fault has
-    as a rule: what a pass could have shown is said of that one.
+    `how` follows "V is read " in the sentence. `cost` counts what it assumes. `usual` names the form of the fault that
+    it is, where it is one that a pass speaks of: None for the others.
     """
 
     fault: str
@@ -61,7 +62,7 @@ class Reading:
     how: str
     cost: int = 1
     evidence: dict[str, int | float | str | list[int]] = field(default_factory=dict)
-    usual: bool = False
+    usual: str | None = None
 
 
 def own(facts: Facts, tensor: Tensor) -> Own | None:
@@ -97,9 +98,8 @@ def rows(facts: Facts, reading: Reading) -> Floats:
 
 
 def shows(facts: Facts, reading: Reading) -> bool:
-    """Whether a kernel that reads so leaves a byte that a right one may not."""
-    placed = facts.emission.placement.get(reading.tensor)
-    return differs_in(facts, reading.tensor, facts.memory.values_at(reading.places[facts.stored_tokens], placed.dtype))
+    """Whether a kernel that reads so leaves a byte that a right one may not, in one of the launches."""
+    return any(fails_reading(facts, reading.tensor, rows(before, reading)) for before in facts.launches())
 
 
 def explanation(facts: Facts, reading: Reading) -> Explanation | None:

@@ -23,13 +23,23 @@ Readings: TypeAlias = Callable[[Facts, Own], Iterator[Reading]]
 #: Integers that an offset may have been squeezed into.
 NARROW: tuple[tuple[int, bool], ...] = ((32, True), (32, False), (16, True), (16, False))
 
+#: The usual head maps: that of the next head, and a head of the source for two of the cache.
+HEAD_FORMS = ("the next head", "a head for two")
+#: The usual narrow integers: the one that kernels really use, and a smaller one that needs no tensor of 2^31 elements.
+WRAP_FORMS = {32: "source rows in signed 32 bits", 16: "source rows in signed 16 bits"}
+#: Elements of a vector that rows are usually taken to be multiples of.
+VECTOR = 8
+TAIL_FORM = "read up to a power of two"
+SIBLING_FORM = "the sibling's rows"
+
 
 class ReadFault:
     """A named way to read K or V from elsewhere."""
 
-    def __init__(self, slug: str, readings: Readings) -> None:
-        """`readings` are its forms, the plainest first."""
+    def __init__(self, slug: str, readings: Readings, forms: tuple[str, ...] = ("",)) -> None:
+        """`readings` are its ways, the plainest first; `forms` the names of those that are usual."""
         self.slug = slug
+        self.forms = forms
         self._readings = readings
 
     def readings(self, facts: Facts) -> Iterator[Reading]:
@@ -39,9 +49,15 @@ class ReadFault:
             if source is not None:
                 yield from unlike(facts, source, self._readings(facts, source))
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether the fault as it usually is would leave another byte than a right kernel."""
-        return any(shows(facts, each) for each in self.readings(facts) if each.usual)
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Whether the usual forms would leave another byte than a right kernel, K and V read by one rule."""
+        shown = dict.fromkeys(self.forms, False)
+        for tensor in TENSORS:
+            source = own(facts, tensor)
+            for each in () if source is None else self._readings(facts, source):
+                if each.usual is not None and not shown[each.usual]:
+                    shown[each.usual] = shows(facts, each)
+        return shown
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """The forms that explain at least half of a tensor's wrong codes."""
@@ -64,7 +80,7 @@ def _dense_heads(_facts: Facts, source: Own) -> Iterator[Reading]:
     token, head, inner = source.placed.strides
     slug = "dense-heads"
     plain = _strides(slug, source, (token, dim, inner), f"with head pitch {dim} (dense); declared {head}")
-    yield replace(plain, usual=True)
+    yield replace(plain, usual="")
     yield _strides(slug, source, (token, dim * inner, inner), f"with head pitch {dim * inner} (dense); declared {head}")
     row = heads * dim
     yield _strides(
@@ -80,7 +96,7 @@ def _inner_stride(_facts: Facts, source: Own) -> Iterator[Reading]:
     token, head, inner = source.placed.strides
     if inner != 1:
         how = f"with inner stride 1; declared {inner}"
-        yield replace(_strides("inner-stride-ignored", source, (token, head, 1), how), usual=True)
+        yield replace(_strides("inner-stride-ignored", source, (token, head, 1), how), usual="")
         how = f"with inner stride 1 and head pitch {dim}; declared {inner} and {head}"
         yield _strides("inner-stride-ignored", source, (token, dim, 1), how, 2)
         how = f"as if dense, with strides {(heads * dim, dim, 1)}; declared {source.placed.strides}"
@@ -100,7 +116,9 @@ def _offset(facts: Facts, source: Own) -> Iterator[Reading]:
         how = f"from {whose}, {away} elements before its first one"
         reading = _strides("offset-ignored", source, source.placed.strides, how, 1, base)
         yield replace(
-            reading, evidence={**reading.evidence, "offset_used": 0, "offset_declared": away}, usual=base == begins
+            reading,
+            evidence={**reading.evidence, "offset_used": 0, "offset_declared": away},
+            usual="" if base == begins else None,
         )
 
 
@@ -113,8 +131,9 @@ def _heads(_facts: Facts, source: Own) -> Iterator[Reading]:
         maps += [index // size, index % size]
         if heads % size == 0:
             maps.append(index % size * (heads // size) + index // size)
+    usual = {0: HEAD_FORMS[0], 4: HEAD_FORMS[1]}
     for position, each in enumerate(maps):
-        yield replace(head_reading(source, each), usual=position == 0)
+        yield replace(head_reading(source, each), usual=usual.get(position))
 
 
 def head_reading(source: Own, mapped: Offsets) -> Reading:
@@ -141,7 +160,8 @@ def _wrap(_facts: Facts, source: Own) -> Iterator[Reading]:
                 kind = "signed" if signed else "unsigned"
                 how = f"with the {name}'s offset{says} wrapped in {kind} {bits} bits"
                 evidence: dict[str, int | float | str | list[int]] = {"bits": bits, "signed": int(signed)}
-                yield Reading("index-wrap", source.tensor, source.at(offsets), how, 1, evidence, bits == 32)
+                usual = WRAP_FORMS[bits] if signed and (name, unit) == ("row", 1) else None
+                yield Reading("index-wrap", source.tensor, source.at(offsets), how, 1, evidence, usual)
 
 
 def _narrowed(offsets: Offsets, bits: int, *, signed: bool) -> Offsets:
@@ -162,7 +182,8 @@ def _misaligned(_facts: Facts, source: Own) -> Iterator[Reading]:
         evidence: dict[str, int | float | str | list[int]] = {"vector_bytes": size}
         rounded = begin // elements * elements
         how = f"in vectors of {size} bytes, each row's offset rounded down to one"
-        yield Reading("misaligned", source.tensor, source.at(rounded + along), how, 1, evidence, size == 16)
+        usual = "" if elements == VECTOR else None
+        yield Reading("misaligned", source.tensor, source.at(rounded + along), how, 1, evidence, usual)
         address = (source.base + begin * source.item) // size * size
         how = f"in vectors of {size} bytes, each row's address rounded down to one"
         yield Reading("misaligned", source.tensor, source.at(along, 0) + address, how, 1, evidence)
@@ -185,7 +206,7 @@ def _tail(facts: Facts, source: Own) -> Iterator[Reading]:
             f"up to element {end} of {size}, zero beyond",
             1,
             evidence,
-            end & (end - 1) == 0,
+            TAIL_FORM if end == 1 << (size.bit_length() - 1) else None,
         )
         wrapped, last = right[:, :, np.arange(size) % end], right[:, :, np.minimum(np.arange(size), end - 1)]
         how = f"up to element {end} of {size}, then from the row's first again"
@@ -201,7 +222,7 @@ def _foreign(facts: Facts, source: Own) -> Iterator[Reading]:
     if other is not None:
         name = other.tensor.upper()
         how = f"from {name}, with {name}'s strides"
-        yield replace(_strides("foreign-read", source, other.placed.strides, how, 1, other.base), usual=True)
+        yield replace(_strides("foreign-read", source, other.placed.strides, how, 1, other.base), usual=SIBLING_FORM)
         how = f"from {name}, with its own strides"
         yield _strides("foreign-read", source, source.placed.strides, how, 2, other.base)
     token, head, inner = source.placed.strides
@@ -219,9 +240,9 @@ def _foreign(facts: Facts, source: Own) -> Iterator[Reading]:
 DENSE_HEADS = ReadFault("dense-heads", _dense_heads)
 INNER_STRIDE = ReadFault("inner-stride-ignored", _inner_stride)
 OFFSET = ReadFault("offset-ignored", _offset)
-HEAD_MAPPING = ReadFault("head-mapping", _heads)
-INDEX_WRAP = ReadFault("index-wrap", _wrap)
+HEAD_MAPPING = ReadFault("head-mapping", _heads, HEAD_FORMS)
+INDEX_WRAP = ReadFault("index-wrap", _wrap, tuple(WRAP_FORMS.values()))
 MISALIGNED = ReadFault("misaligned", _misaligned)
-TAIL_MASK = ReadFault("tail-mask", _tail)
-FOREIGN_READ = ReadFault("foreign-read", _foreign)
+TAIL_MASK = ReadFault("tail-mask", _tail, (TAIL_FORM,))
+FOREIGN_READ = ReadFault("foreign-read", _foreign, (SIBLING_FORM,))
 READS = (DENSE_HEADS, INNER_STRIDE, OFFSET, HEAD_MAPPING, INDEX_WRAP, MISALIGNED, TAIL_MASK, FOREIGN_READ)

@@ -7,7 +7,7 @@ contract declares. No group that is right may speak against it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Floats, Mask, Stored
 from kvcheck.diagnose.groups import by_kept_scales, kept_by, legal_by, spread, whole
 from kvcheck.diagnose.match import PROOF
+from kvcheck.diagnose.prospect import fails
 from kvcheck.formats.apply import contract_format
 from kvcheck.formats.magnitude import magnitudes
 from kvcheck.schema import Tensor
@@ -51,23 +52,31 @@ Form = Callable[[Facts, Tensor, Stored], Made | None]
 class ScaleFault:
     """One fault in its forms, the first of equals being the simplest."""
 
-    def __init__(self, slug: str, forms: Sequence[Form], *, rarely: Sequence[Form] = (), cost: int = 1) -> None:
+    def __init__(
+        self, slug: str, forms: Sequence[Form], *, usual: Mapping[str, Form] | None = None, cost: int = 1
+    ) -> None:
         """`slug` names the fault; `forms` are the ways to have it.
 
-        Those that are `rarely` met are named where they are, but a pass does not claim that it would have shown them.
+        `usual` are those that a pass speaks of, by name: the first, where it is None. The others are named where they
+        are met, but a pass does not claim that it would have shown them.
         """
         self.slug = slug
         self._forms = tuple(forms)
-        self._rarely = tuple(rarely)
+        self._usual = {"": self._forms[0]} if usual is None else usual
         self._cost = cost
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether every usual form that this contract admits leaves a byte in K or V that a right one may not leave."""
-        shown: list[bool] = []
-        for form in self._forms:
-            admitted = [shows for tensor in TENSORS if (shows := _shows(facts, tensor, form)) is not None]
-            shown += [any(admitted)] if admitted else []
-        return bool(shown) and all(shown)
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The usual ones, both tensors' scales made or used by one rule."""
+        return tuple(self._usual)
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Whether a form leaves a byte in K or V that may not be; only of forms that the contract admits."""
+        shown: dict[str, bool] = {}
+        for name, form in self._usual.items():
+            found = [shows for tensor in TENSORS if (shows := _shows(facts, tensor, form)) is not None]
+            shown |= {name: any(found)} if found else {}
+        return shown
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """The form that gives most, for each tensor with wrong codes or scales; the first of equals."""
@@ -78,7 +87,7 @@ class ScaleFault:
             return None
         emitted = facts.emitted(tensor)
         best: Explanation | None = None
-        for form in (*self._forms, *self._rarely):
+        for form in self._forms:
             made = form(facts, tensor, emitted)
             found = None if made is None else _held(facts, tensor, emitted, made)
             if made is None or found is None:
@@ -165,7 +174,4 @@ def _all_or_most(
 def _shows(facts: Facts, tensor: Tensor, form: Form) -> bool | None:
     """Whether a form leaves a byte that is not right; None where the contract does not admit it."""
     made = form(facts, tensor, facts.stored(tensor, facts.values(tensor)))
-    if made is None:
-        return None
-    found = facts.agreement(tensor, facts.values(tensor), made.stored)
-    return not (found.codes.all() and (found.scales is None or found.scales.all()))
+    return None if made is None else fails(facts, tensor, made.stored)

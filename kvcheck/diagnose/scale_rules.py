@@ -8,14 +8,14 @@ from msgspec.structs import replace
 from kvcheck.contract import Computed
 from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
 from kvcheck.diagnose.groups import ULP, encoded
-from kvcheck.diagnose.scale_fault import Made
+from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.formats.apply import apply_scale
 from kvcheck.formats.cast import power_of_two_above, round_to
 from kvcheck.formats.scale import bounded, derived, element_scales, largest_magnitudes, right_scales
 from kvcheck.schema import Tensor
 
-#: The constant to ask observability with: e4m3fnuz's largest, by far the most common one that is wrong.
-COMMON_MAXIMUM = 240.0
+#: The constants that a pass speaks of: e4m3fnuz's largest, by far the most common one that is wrong, and a near one.
+COMMON_MAXIMA = (240.0, 440.0)
 #: A recovered constant is believed where it is a multiple of this: kernels write 127, 240, 57344, 0.5.
 STEP = 0.25
 #: ... and, where one quotient is all there is, no more than this.
@@ -64,12 +64,21 @@ def other_maximum(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         return None
     amax = largest_magnitudes(rule, facts.values(tensor))
     limit = _maximum(grouped(bounded(rule, amax)), emitted.scale)
-    if limit is None or limit == rule.maximum:  # nothing is recovered: the one that is asked for most
-        limit = COMMON_MAXIMUM if rule.maximum != COMMON_MAXIMUM else COMMON_MAXIMUM / 2
-    says = f"scales are those of {limit:g} for the largest value, where {rule.maximum:g} is due"
-    return by_rule(
-        facts, tensor, replace(rule, maximum=limit), facts.values(tensor), says, maximum=limit, due=rule.maximum
-    )
+    return None if limit is None else for_largest(limit)(facts, tensor, emitted)
+
+
+def for_largest(limit: float) -> Form:
+    """The constant `limit` for the format's largest value."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        rule = computed(facts, emitted)
+        if rule is None or limit == rule.maximum or rule.derive == "power_of_two" or rule.dtype == "ue8m0":
+            return None
+        says = f"scales are those of {limit:g} for the largest value, where {rule.maximum:g} is due"
+        other = replace(rule, maximum=limit)
+        return by_rule(facts, tensor, other, facts.values(tensor), says, maximum=limit, due=rule.maximum)
+
+    return form
 
 
 def _maximum(amax: Floats, scale: Floats) -> float | None:

@@ -6,7 +6,9 @@ from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.populations import POPULATIONS, RECOVERED, with_what_follows
 from kvcheck.diagnose.scale_fault import ScaleFault
 from kvcheck.diagnose.scale_rules import (
+    COMMON_MAXIMA,
     by_reciprocal,
+    for_largest,
     least_added,
     least_of_the_other,
     no_least,
@@ -33,27 +35,46 @@ from kvcheck.diagnose.scale_uses import (
     unapplied,
 )
 
+FIRST_HALF, WHOLE_TOKEN = "each row's first half", "the whole token"
+KEPT_FP16, USED_BF16 = rounded_kept("fp16", used=False), rounded_use("bf16")
+
 SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-swapped", (swapped,)),
-    ScaleFault("scale-misapplied", (unapplied, inverted, twice), rarely=(kept_inverted, kept_amax, kept_times)),
-    ScaleFault("amax-population", POPULATIONS, rarely=RECOVERED),
-    ScaleFault("wrong-max", (other_maximum,), rarely=(other_maximum_used,)),
+    ScaleFault(
+        "scale-misapplied",
+        (unapplied, inverted, twice, kept_inverted, kept_amax, kept_times),
+        usual={"not applied": unapplied, "the wrong way round": inverted, "twice": twice},
+    ),
+    ScaleFault(
+        "amax-population",
+        (*POPULATIONS.values(), *RECOVERED),
+        usual={name: POPULATIONS[name] for name in (WHOLE_TOKEN, FIRST_HALF)},
+    ),
+    ScaleFault(
+        "wrong-max",
+        (other_maximum, other_maximum_used),
+        usual={f"{maximum:g}": for_largest(maximum) for maximum in COMMON_MAXIMA},
+    ),
     ScaleFault(
         "scale-rounded",
         (
-            rounded_kept("fp16", used=False),
+            KEPT_FP16,
             rounded_kept("bf16", used=False),
             rounded_kept("fp16", used=True),
             rounded_kept("bf16", used=True),
             rounded_use("fp16"),
-            rounded_use("bf16"),
+            USED_BF16,
+            rounded_reciprocal("fp16"),
+            rounded_reciprocal("bf16"),
+            power_below,
+            power_nearest,
         ),
-        rarely=(rounded_reciprocal("fp16"), rounded_reciprocal("bf16"), power_below, power_nearest),
+        usual={"to fp16 when kept": KEPT_FP16, "to bf16 when used": USED_BF16},
     ),
-    ScaleFault("zero-row", (no_least,), rarely=(other_least, least_of_the_other, least_added, zero_rows_have)),
+    ScaleFault("zero-row", (no_least, other_least, least_of_the_other, least_added, zero_rows_have)),
     ScaleFault("approximate-division", (reciprocal, by_reciprocal)),
     # An error that is allowed for explains any code beside a tie: whatever gives the very codes is the better account.
-    ScaleFault("approximate-division", (), rarely=(within_ulps,), cost=3),
-    ScaleFault("scale-address", (), rarely=(of_another_row,), cost=2),
-    ScaleFault("foreign-read", (), rarely=(with_what_follows,), cost=2),
+    ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),
+    ScaleFault("scale-address", (of_another_row,), usual={}, cost=2),
+    ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
 )

@@ -13,11 +13,14 @@ import msgspec
 from kvcheck.diagnose import received
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
-from kvcheck.diagnose.match import Match, differs, match
+from kvcheck.diagnose.match import Match, match
+from kvcheck.diagnose.prospect import fails_reading
 from kvcheck.schema import Placed, Tensor
 
 #: What share of a tensor's wrong codes a diagnosis must explain.
 SHARE = 0.5
+
+_FORMS: dict[Tensor, str] = {"v": "V by K's token pitch", "k": "K by V's token pitch"}
 
 
 class SiblingPitch:
@@ -25,17 +28,24 @@ class SiblingPitch:
 
     slug = "sibling-pitch"
 
-    def observable(self, facts: Facts) -> bool:
-        """Whether reading either tensor with the sibling's token pitch would leave another byte than a right kernel's.
+    forms = tuple(_FORMS.values())
 
-        Reading it with all of the sibling's strides is the same fault, seen more often: named where it is met, but
-        a pass does not claim that it would have been.
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Whether reading V with K's token pitch would leave another byte than a right kernel's, and K with V's.
+
+        A kernel has one of the two: a pass rules the fault out where both would have shown. Reading a tensor with all
+        of the sibling's strides is the same fault, seen more often: named where it is met, but a pass does not claim
+        that it would have been.
         """
+        return {form: self._shows(facts, tensor) for tensor, form in _FORMS.items()}
+
+    def _shows(self, facts: Facts, tensor: Tensor) -> bool:
+        own = facts.emission.placement.get(tensor)
         return any(
-            differs(facts, tensor, used)
-            for tensor in TENSORS
+            fails_reading(facts, tensor, before.read(used))
             for used in _readings(facts, tensor)
-            if used.strides[1:] == facts.emission.placement.get(tensor).strides[1:]
+            if used.strides[1:] == own.strides[1:]
+            for before in facts.launches()
         )
 
     def explanations(self, facts: Facts) -> list[Explanation]:

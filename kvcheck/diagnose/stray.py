@@ -20,12 +20,13 @@ class StrayWrite:
 
     slug = "stray-write"
 
-    def observable(self, facts: Facts) -> bool:
+    forms = ("",)
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
         """Whether a kernel that clears what lies between the heads of the codes would change a byte."""
         codes = [facts.emission.placement.get(f"{tensor}_codes") for tensor in TENSORS]
-        return len(facts.slots) > 0 and any(
-            placed.strides[2] > placed.dims[3] and not _is_shared(facts, placed) for placed in codes
-        )
+        gaps = any(placed.strides[2] > placed.dims[3] and not _is_shared(facts, placed) for placed in codes)
+        return {"": len(facts.slots) > 0 and gaps}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """Extra rows that were stored; then what else is stray, by the tensor that it lies in or beside."""

@@ -18,9 +18,11 @@ class TornSlot:
 
     slug = "duplicate-slot"
 
-    def observable(self, facts: Facts) -> bool:
+    forms = ("",)
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
         """Whether the codes of the last token of a slot with the scale of the first would be a row of neither."""
-        return any(_tears(facts, tensor) for tensor in TENSORS)
+        return {"": any(_tears(facts, tensor) for tensor in TENSORS)}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """One for each tensor with such slots."""

@@ -123,10 +123,12 @@ class NegativeSlot:
 
     slug = "negative-slot"
 
-    def observable(self, facts: Facts) -> bool:
+    forms = ("",)
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
         """Whether a kernel that counts negative slots from the end would leave a row where none is due."""
         last = facts.emission.placement.slots - 1
-        return len(facts.stored_tokens) < facts.emission.case.tokens and last not in facts.slots
+        return {"": len(facts.stored_tokens) < facts.emission.case.tokens and last not in facts.slots}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """One for each tensor whose unwanted rows are found."""

@@ -38,13 +38,14 @@ def build(  # noqa: PLR0913 - a report is these facts; each is named at the call
     execution: Execution,
     command: str,
     faults: Sequence[str],
+    forms: Sequence[str] = (),
     now: datetime | None = None,
 ) -> Report:
     """The report of one target on one arch.
 
     `results` come in the order of the matrix, so that equal runs give equal files. `command` is the command line that
-    ran. `faults` is the list that the cases' `observable` points into. `now` is an aware time; the present where None.
-    Raises ValueError where a case points outside `faults`.
+    ran. `faults` is the list that the cases' `observable` points into, `forms` the one for `shown`. `now` is an aware
+    time; the present where None. Raises ValueError where a case points outside `faults`.
     """
     created = (now or datetime.now(timezone.utc)).astimezone(timezone.utc)
     return Report(
@@ -59,6 +60,7 @@ def build(  # noqa: PLR0913 - a report is these facts; each is named at the call
         command=command,
         summary=outcomes.count(results),
         faults=tuple(faults),
+        forms=tuple(forms),
         unobservable=unobservable(faults, results),
         cases=tuple(results),
     )

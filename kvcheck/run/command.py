@@ -28,7 +28,7 @@ from kvcheck.run.judges import Judges
 from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import Hello, TargetInfo
-from kvcheck.run.result import SLUGS
+from kvcheck.run.result import FORMS, SLUGS
 from kvcheck.run.sanitize import Witnesses
 from kvcheck.run.session import run_target
 from kvcheck.schema import Case, CaseResult, Report, TargetFacts
@@ -217,6 +217,7 @@ def _report(results: Sequence[CaseResult], work: _Work, hello: Hello, info: Targ
         execution=info.execution,
         command=work.command,
         faults=SLUGS,
+        forms=FORMS,
     )
 
 

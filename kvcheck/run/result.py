@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from kvcheck.diagnose.diagnose import diagnose, observable
-from kvcheck.diagnose.faults import FAULTS
+from kvcheck.diagnose.diagnose import diagnose, ruled_out, shown
+from kvcheck.diagnose.faults import FAULTS, form_names
 from kvcheck.judge.judge import judge
 from kvcheck.matrix.ids import axes_of, case_id
 from kvcheck.memory.overrun import Overrun, fenced, overrun
@@ -28,6 +28,8 @@ from kvcheck.schema import (
 
 #: The faults that a case's `observable` points into.
 SLUGS = tuple(dict.fromkeys(fault.slug for fault in FAULTS))
+#: Their forms that a case's `shown` points into.
+FORMS = tuple(name for fault in FAULTS for name in form_names(fault.slug, fault.forms))
 
 #: The faults that may lead a kernel out of a tensor.
 LEAVING = frozenset(
@@ -56,6 +58,7 @@ class Judged:
     verdict: Verdict
     diagnosis: tuple[Diagnosis, ...] = ()
     observable: tuple[int, ...] = ()
+    shown: tuple[int, ...] = ()
     copies: tuple[Copy, ...] = ()
     device: str = ""
     error: str | None = None
@@ -156,11 +159,13 @@ def _judge(folder: Path, case: Case, info: TargetInfo) -> Judged:
             )
         verdict = judge(emission)
         found = diagnose(emission, verdict) if verdict.outcome in ("mismatch", "violation") else ()
-        seen = tuple(SLUGS.index(slug) for slug in observable(emission, verdict))
+        forms = shown(emission, verdict)
+        seen = tuple(SLUGS.index(slug) for slug in ruled_out(forms))
+        names = [name for slug, found in forms.items() for name in form_names(slug, [f for f in found if found[f]])]
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not pass and must not stop the run
         reason = f"kvcheck could not judge this emission: {type(error).__name__}: {error}"
         return Judged(Verdict("inconclusive", reason.splitlines()[0]), error=traceback.format_exc())
-    return Judged(verdict, found, seen, emission.copies, emission.device)
+    return Judged(verdict, found, seen, tuple(map(FORMS.index, names)), emission.copies, emission.device)
 
 
 def _unjudged(case: Case, outcome: Outcome, reason: str, ended: Ended, process: ProcessVerdict) -> CaseResult:
@@ -190,6 +195,7 @@ def _result(case: Case, outcome: Outcome, judged: Judged, ended: Ended | None, p
         digest=verdict.digest,
         diagnosis=judged.diagnosis,
         observable=judged.observable,
+        shown=judged.shown,
     )
 
 

@@ -13,6 +13,7 @@ from judge.emulate import COMPUTED, Memory, amax_scale, e4m3, emulate
 from kvcheck.contract import Contract, Form
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import Facts
+from kvcheck.diagnose.family import by_name
 from kvcheck.diagnose.writes import WRITES
 from kvcheck.judge import judge
 from kvcheck.schema import ITEMSIZE, Case, Emission, Placed
@@ -114,4 +115,5 @@ def explained(found: Explanation) -> int:
 def seen(emission: Emission) -> set[str]:
     """The faults of writes that are observable in a case."""
     facts = Facts(emission, emission.contract, judge(emission))  # type: ignore[arg-type]
-    return {fault.slug for fault in WRITES if fault.observable(facts)}
+    found = {fault.slug: fault.shown(facts.standing()) for fault in by_name(WRITES)}
+    return {slug for slug, forms in found.items() if forms and all(forms.values())}

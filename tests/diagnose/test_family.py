@@ -21,10 +21,15 @@ class Fixed:
         self._says = says
         self._seen = seen
 
-    def observable(self, facts: Facts) -> bool:
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """One, named like what it says."""
+        return (self._says,)
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
         """As told."""
         del facts
-        return self._seen
+        return {self._says: self._seen}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """As told."""
@@ -33,13 +38,13 @@ class Fixed:
 
 
 def test_a_name_stands_once_where_it_first_stood() -> None:
-    """Two of three share a name: what they say is said in order, and both must be observable."""
+    """Two of three share a name: what they say is said in order, and each answers for its own form."""
     emission = emulate(case=Case(heads=1, head_dim=16, tokens=1))
     facts = Facts(emission, emission.contract, judge(emission))  # type: ignore[arg-type]
     found = by_name([Fixed("a", "1", seen=False), Fixed("b", "2", seen=False), Fixed("a", "3", seen=True)])
     assert [fault.slug for fault in found] == ["a", "b"]
-    assert [fault.observable(facts) for fault in found] == [False, False]
-    assert by_name([Fixed("a", "1", seen=True), Fixed("a", "3", seen=True)])[0].observable(facts)
+    assert [fault.forms for fault in found] == [("1", "3"), ("2",)]
+    assert [fault.shown(facts) for fault in found] == [{"1": False, "3": True}, {"2": False}]
     assert [made.says for made in found[0].explanations(facts)] == ["1", "3"]
 
 

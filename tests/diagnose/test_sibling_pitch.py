@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from judge.emulate import COMPUTED, Memory, amax_scale, e4m3, emulate, given_store, store
 
 from kvcheck.contract import Computed, Contract, Form, Given, LoadContract
-from kvcheck.diagnose import diagnose, observable
+from kvcheck.diagnose import diagnose, observable, shown
 from kvcheck.diagnose.sibling_pitch import SiblingPitch
 from kvcheck.draw import slots, values
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Copy, Diagnosis, Emission, Received
+
+V_BY_K, K_BY_V = SiblingPitch.forms
 
 #: The case that started it: K is a slice of a qkv tensor, V is dense; K is large and V is small.
 SEED = Case(k_view="qkv", v_view="dense", k_values="normal*5", v_values="normal*0.01")
@@ -140,7 +142,7 @@ VIEWS = st.sampled_from(["dense", "qkv", "head_padded", "inner2", "transposed", 
 def test_observable_means_that_a_faulty_kernel_fails(
     k_view: str, v_view: str, v_values: str, tokens: int, seed: int
 ) -> None:
-    """The fault is observable exactly where a kernel that shares a token pitch, either's, leaves a wrong byte."""
+    """Each form is shown exactly where a kernel that borrows that token pitch leaves a wrong byte, in any launch."""
     case = Case(k_view, v_view, v_values=v_values, tokens=tokens, heads=2, head_dim=16, seed=seed)
 
     def borrows(tensor: str, sibling: str) -> Callable[[Memory], None]:
@@ -150,11 +152,11 @@ def test_observable_means_that_a_faulty_kernel_fails(
 
         return kernel
 
-    kernels = [borrows("k", "v"), borrows("v", "k")]
-    verdicts = [judge(emulate(kernel, case)) for kernel in kernels]
-    fails = any(verdict.codes.wrong or verdict.scales.wrong for verdict in verdicts)
+    kernels = {V_BY_K: borrows("v", "k"), K_BY_V: borrows("k", "v")}
+    fails = {form: judge(emulate(kernel, case)).outcome != "pass" for form, kernel in kernels.items()}
     right = emulate(case=case)
-    assert observable(right, judge(right)) == (("sibling-pitch",) if fails else ())
+    assert shown(right, judge(right)) == {"sibling-pitch": fails}
+    assert observable(right, judge(right)) == (("sibling-pitch",) if all(fails.values()) else ())
 
 
 @pytest.mark.parametrize("contract", [Contract(scale=Given("tensor")), Contract(scale=Given("head", dtype="fp16"))])
@@ -390,7 +392,8 @@ def test_what_is_open_in_a_right_kernel_makes_nothing_observable(monkeypatch: py
     loose = emulate(given_store(2**-3, 2**-4), case, Contract(scale=scale, nan="undefined"))
     assert observable(loose, judge(loose)) == ()
     strict = emulate(given_store(2**-3, 2**-4), case, Contract(scale=scale))
-    assert observable(strict, judge(strict)) == ("sibling-pitch",)
+    assert shown(strict, judge(strict)) == {"sibling-pitch": {V_BY_K: True, K_BY_V: False}}
+    assert observable(strict, judge(strict)) == ()
 
 
 def test_approximate_scales_are_followed() -> None:
