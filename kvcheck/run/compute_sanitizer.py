@@ -24,6 +24,9 @@ FOUND = 66
 #: Seconds that it may take to attach to the program. Its default, 10, is not enough on a busy machine.
 ATTACH = 60
 
+#: Bytes behind every allocation that memcheck keeps free: what reads past a tensor's end must not meet the next tensor.
+PADDING = 1 << 20
+
 MISSING = (
     f"{NAME} is not on this machine: it comes with the CUDA toolkit (package cuda-sanitizer-api, or "
     f"nvidia-cuda-sanitizer-api of PyPI), and is looked for on PATH and in CUDA_HOME; --device cpu needs none"
@@ -77,7 +80,7 @@ class Sanitizer:
             # By default it leaves out all records but the first 100, and all of a path but the file's name.
             "--print-limit", "0", "--strip-paths", "no", "--show-backtrace", "device",
             # Whoever makes the launch checks every call; torch makes some that it lets fail.
-            "--report-api-errors", "no", *program,
+            "--report-api-errors", "no", *(("--padding", str(PADDING)) if tool == "memcheck" else ()), *program,
         ]  # fmt: skip
         started = time.monotonic()
         status = None

@@ -114,6 +114,9 @@ class _Owners:
         found = self._map.at(addresses)
         holds = self._map.hold(found, addresses, 1)
         hits = np.where(holds, self._map.owners[found], NOBODY)
+        # What begins in a tensor's last element and ends behind it has left the tensor.
+        ends = np.array([self._extents[hit][1] if hit != NOBODY else 0 for hit in hits.tolist()], np.int64)
+        hits = np.where(addresses + np.array([one.size for one in some], np.int64) > ends, NOBODY, hits)
         believed = self._believed(some, addresses)
         owners = [believed] * len(some) if believed is not None else [self._nearest(int(each)) for each in addresses]
         parts: dict[tuple[int, int], list[SanitizerAccess]] = defaultdict(list)
@@ -128,7 +131,7 @@ class _Owners:
             finding.add(addresses, block)
         at = finding.where()
         start, stop = self._extents[owner]
-        inside = bool(((at >= start) & (at < stop)).all())
+        inside = bool(((at >= start) & (at + cause.size <= stop)).all())
         kind: Kind = "gap" if inside and hit == NOBODY else "out-of-bounds"
         if hit == owner:
             kind = "misaligned" if cause.kind == "misaligned" else "uninitialised"

@@ -28,6 +28,7 @@ _OLD_PLACE = re.compile(r"\bat 0x[0-9a-f]+ in (?P<file>[^:]+):(?P<line>[0-9]{1,9
 _ADDRESS = re.compile(
     r"^(?:Access (?:to|at)|Address|Leaked .* at|Uninitialized access to|.* detected at __\w+__) (0x[0-9a-f]{1,16})\b"
 )
+_COPY = re.compile(r"host access to (0x[0-9a-f]{1,16})\b")
 _WHO = re.compile(r"\b(?P<what>thread|block) \((?P<x>[\d,]+?),(?P<y>\d+),(?P<z>\d+)\)", re.IGNORECASE)
 _HAZARDS = re.compile(r"\[([\d,]+) hazards?\]")
 _FRAME = re.compile(r"^Host Frame: ?(?P<func>.+) in (?P<file>[^ ]+):(?P<line>[0-9]{1,9})\b")
@@ -91,6 +92,7 @@ def _access(block: _Block, tool: str) -> SanitizerAccess:
     frames = [each for each in places if each.string.startswith("Device Frame:")]
     place = next((each for each in places if _HEADERS not in (each["file"] or "")), places[0] if places else None)
     addresses = [found[1] for line in lines if (found := _ADDRESS.match(line))]
+    address = number(addresses[0]) if addresses else None
     hazards = _HAZARDS.search(" ".join(lines))
     # Whether an access is misaligned, or a copy's was uninitialised, stands beside its address.
     beside = " ".join(line for line in block.body if _ADDRESS.match(line))
@@ -102,8 +104,8 @@ def _access(block: _Block, tool: str) -> SanitizerAccess:
         kind=kind,
         says=block.head,
         access=direction_of(words) or ("read" if kind == "uninitialised" else ""),
-        address=number(addresses[0]) if addresses else None,
-        size=size_of(block.head),
+        address=address,
+        size=_size(block.head, address),
         kernel=(frames or places)[-1 if frames else 0]["kernel"] if places else "",
         file=(place["file"] or "") if place else "",
         line=int(place["line"] or 0) if place else 0,
@@ -115,6 +117,14 @@ def _access(block: _Block, tool: str) -> SanitizerAccess:
             f"{found['file']}:{found['line']} {found['func']}" for line in block.body if (found := _FRAME.match(line))
         ),
     )
+
+
+def _size(head: str, address: int | None) -> int:
+    """Bytes of an access; of a copy those from the wrong address on."""
+    begin = _COPY.search(head)
+    if begin is None or address is None:
+        return size_of(head)
+    return max((number(begin[1]) or 0) + size_of(head) - address, 0)
 
 
 def _index(what: str, lines: Sequence[str]) -> tuple[int, int, int] | None:

@@ -63,8 +63,11 @@ def _access(record: ET.Element, tool: str) -> SanitizerAccess:
     common, first = _child(what, "common"), _first(what) if what is not None else None
     frames = [_child(record, "where") if first is None else _child(first, "where"), *_frames(record, "devicestack")]
     place = next((frame for frame in frames if _HEADERS not in _find(frame, "path")), frames[0])
-    address = _any(what, "address", "erroraddress", "accessaddress") or _any(common, "address")
+    address = number(_any(what, "address", "erroraddress", "accessaddress") or _any(common, "address"))
     size = number(_any(what, "size", "accesssize"))
+    begin = number(_any(what, "accessaddress"))
+    if size is not None and address is not None and begin is not None:  # of a copy: what is wrong lies somewhere in it
+        size = max(begin + size - address, 0)
     # What nobody has stored can only have been read, by a copy of the host's too.
     words = _any(what, "direction") or _any(first, "direction", "access") or says
     return SanitizerAccess(
@@ -72,7 +75,7 @@ def _access(record: ET.Element, tool: str) -> SanitizerAccess:
         kind=kind,
         says=says,
         access=direction_of(words) or ("read" if kind == "uninitialised" else ""),
-        address=number(address),
+        address=address,
         size=size_of(says) if size is None else size,
         kernel=_find(frames[-1], "func"),
         file=_find(place, "path"),

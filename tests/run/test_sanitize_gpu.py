@@ -2,64 +2,102 @@
 
 from __future__ import annotations
 
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from typing import NamedTuple
 
 import pytest
 
 from kvcheck.kernels import store
-from kvcheck.schema import Report
+from kvcheck.run.compute_sanitizer import find
+from kvcheck.run.options import Options
+from kvcheck.run.pool import Nursery
+from kvcheck.run.protocol import RECORDING, Job
+from kvcheck.run.result import result_of
+from kvcheck.run.tools import Setup, Way, under_tools
+from kvcheck.schema import Case, CaseResult
 
-from .command import SEED, kvcheck, reports_in, write_matrix
+from .command import SEED, kvcheck, reports_in
 
 pytestmark = pytest.mark.gpu
 
-#: Specimens that read what they must not, and the axes of a case that shows it.
-READERS: dict[str, dict[str, object]] = {
-    "shared-pitch": {"k_view": "qkv"},
-    "shared-pitch-of-v": {"v_view": "qkv"},
-    "dense-heads": {"k_view": "inner2", "v_view": "head_padded", "tokens": 3, "head_dim": 80},
-    "storage-begin": {"k_view": "offset17", "v_view": "offset8", "tokens": 5, "head_dim": 20},
-    "amax-behind-row": {"k_view": "qkv"},
-    "running-scale": {"k_view": "qkv"},
-}
+QKV = Case(k_view="qkv")
+PADDED = Case(k_view="inner2", v_view="head_padded", tokens=3, head_dim=80)
+
+#: Specimens that read what they must not, and a case that shows it.
+READERS = {
+    "shared-pitch": QKV, "shared-pitch-of-v": Case(v_view="qkv"), "dense-heads": PADDED, "unit-inner-stride": PADDED,
+    "storage-begin": Case(k_view="offset17", v_view="offset8", tokens=5, head_dim=20), "amax-behind-row": QKV,
+    "running-scale": QKV,
+}  # fmt: skip
+
+TOOLS = ("initcheck", "memcheck")
+WAYS: tuple[Way, ...] = ("replay", "whole")
+
+#: Processes under a tool at a time.
+AT_ONCE = 8
+
+
+class Look(NamedTuple):
+    """A specimen in one way."""
+
+    name: str
+    way: Way
 
 
 @cache
-def sanitized(target: str, way: str) -> Report:
-    """A specimen over the case that shows it, in one way."""
-    folder = Path(mkdtemp())
-    matrix = write_matrix(folder / "matrix.toml", layout=["arena"], **READERS[target.removeprefix("specimen:")])
-    kvcheck("sanitize", matrix, "--target", target, f"--{way}", "--device", "cuda", "--out", folder / "reports")
-    (report,) = reports_in(folder / "reports").values()
-    return report
+def sanitized() -> dict[Look, CaseResult]:
+    """Every specimen over its case, in both ways, under both tools: one nursery for all."""
+    sanitizer = find()
+    assert sanitizer is not None
+    names = tuple(READERS)
+    with Nursery("specimen:*", Options(device="cuda", jobs=4)) as nursery, tempfile.TemporaryDirectory() as root:
+        infos = {info.name: info for info in nursery.hello.targets}
+        for number, name in enumerate(names):
+            folder = Path(root) / str(number)
+            folder.mkdir()
+            nursery.submit(Job(number, f"specimen:{name}", READERS[name], str(folder), 60.0, witness="record"))
+        ended = {each.number: each for each in (nursery.next_ended() for _ in names)}
+
+        def one(look: Look) -> tuple[Look, CaseResult]:
+            number, info = names.index(look.name), infos[f"specimen:{look.name}"]
+            isolated, place = Path(root) / str(number), Path(root) / f"{number}-{look.way}"
+            place.mkdir()
+            result = result_of(READERS[look.name], ended[number], isolated, info, expect_declared=False)
+            tools = dict.fromkeys(TOOLS, "")
+            setup = Setup(sanitizer, tools, look.way, info.name, info, nursery.environment(), 120.0)
+            return look, under_tools(READERS[look.name], result, isolated / RECORDING, setup, place)
+
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return dict(pool.map(one, [Look(name, way) for name in names for way in WAYS]))
 
 
 def test_the_case_that_kvcheck_grew_from(tmp_path: Path) -> None:
     """Both tools name the load's line and V's end, in one report, and agree with the codes."""
-    chosen = "k_view=qkv,v_view=dense,layout=pooled,dtype=bf16"
     ran = kvcheck(
-        "sanitize", SEED, "--target", "specimen:shared-pitch", "--select", chosen, "--device", "cuda", "--out", tmp_path
-    )
+        "sanitize", SEED, "--target", "specimen:shared-pitch", "--select", "bf11ca0347", "--device", "cuda",
+        "--out", tmp_path,
+    )  # fmt: skip
     assert ran.code == 1, ran.err
     (report,) = reports_in(tmp_path).values()
     assert str(report.environment["sanitizer"]).startswith("compute-sanitizer 20")
     lines = Path(store.__file__).read_text(encoding="utf-8").splitlines()
     (line,) = (number for number, text in enumerate(lines, 1) if text.strip().startswith("value = tl.load(row + heads"))
-    for case in report.cases:
-        assert case.outcome == "mismatch"
-        assert [(run.tool, run.memory, run.way, run.state) for run in case.sanitized] == [
-            ("initcheck", "pooled", "replay", "records"), ("memcheck", "exact", "replay", "records"),
-        ]  # fmt: skip
-        for run in case.sanitized:
-            assert {(each.line, each.tensor, each.side) for each in run.records} == {(line, "v", "after")}
-            assert run.agreement == f"{run.tool} and the codes name the same rows: V at pitch 1152"
+    (case,) = report.cases
+    assert case.outcome == "mismatch"
+    assert [(run.tool, run.memory, run.way, run.state) for run in case.sanitized] == [
+        ("initcheck", "pooled", "replay", "records"), ("memcheck", "exact", "replay", "records"),
+    ]  # fmt: skip
+    for run in case.sanitized:
+        assert {(each.line, each.tensor, each.side) for each in run.records} == {(line, "v", "after")}
+        assert run.agreement == f"{run.tool} and the codes name the same rows: V at pitch 1152"
 
 
-@pytest.mark.parametrize("way", ["replay", "whole"])
-def test_a_right_kernel_is_clean(tmp_path: Path, way: str) -> None:
-    """Every case of a part of the seed matrix, under both tools, each way."""
+@pytest.mark.parametrize("way", WAYS)
+def test_a_right_kernel_is_clean(tmp_path: Path, way: Way) -> None:
+    """Cases of the seed matrix, under both tools, each way."""
     chosen = "k_values=normal*5,dtype=bf16,k_view=qkv"
     ran = kvcheck("sanitize", SEED, "--select", chosen, f"--{way}", "--device", "cuda", "--out", tmp_path)
     assert ran.code == 0, ran.out
@@ -72,14 +110,13 @@ def test_a_right_kernel_is_clean(tmp_path: Path, way: str) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_both_ways_have_the_same_records(name: str) -> None:
     """The launch made again and the target's own process: the same causes, at the same lines."""
-    causes = []
-    for way in ("replay", "whole"):
-        (case,) = sanitized(f"specimen:{name}", way).cases
-        found = {
+    causes = [
+        {
             (run.tool, each.kind, each.access, each.line, each.tensor, each.side)
-            for run in case.sanitized
+            for run in sanitized()[Look(name, way)].sanitized
             for each in run.records
         }
-        causes.append(found)
+        for way in WAYS
+    ]
     assert causes[0] == causes[1]
     assert causes[0]

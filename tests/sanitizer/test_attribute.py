@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+import pytest
 
 from kvcheck.sanitizer.attribute import FAR, attribute
 from kvcheck.sanitizer.replay.plan import Scene
@@ -155,3 +156,16 @@ def test_shared_memory_is_nobodys() -> None:
     at = bases(where)[where.placement.get("v").allocation]
     (record,) = found(where, [access(at, 0, "race", space="shared", says="Potential RAW hazard detected")])
     assert (record.says, record.tensor) == ("Potential RAW hazard detected", "")
+
+
+@pytest.mark.parametrize(("tool", "kind"), [("memcheck", "out-of-bounds"), ("initcheck", "uninitialised")])
+def test_an_access_that_only_ends_outside(tool: str, kind: SanitizerKind) -> None:
+    """Sixteen bytes from the last slot's eight on are past the end; from the last but one they are not."""
+    where = scene(msgspec.structs.replace(SEED, tokens=5), "exact")
+    slots = where.placement.get("slots")
+    at = bases(where)[slots.allocation] + slots.offset
+    (record,) = found(where, [access(at + 32, 0, kind, tool=tool, size=16)])
+    assert record.says.startswith("reads right past the end of the slot ids")
+    assert (record.tensor, record.side, record.first, record.last) == ("slots", "after", 0, 0)
+    (record,) = found(where, [access(at + 24, 0, size=16)])
+    assert (record.says, record.side) == ("reads what nothing has stored: the slot ids, element 3", "inside")

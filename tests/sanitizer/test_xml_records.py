@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kvcheck.sanitizer.text_records import parse_text
 from kvcheck.sanitizer.xml_records import DamagedError, parse
 from kvcheck.schema import SanitizerAccess
 
@@ -61,6 +62,19 @@ def test_sizes_and_addresses_of_other_versions() -> None:
     assert (bare.kind, bare.says, bare.address, bare.size, bare.line) == ("api", "Api", None, 0, 0)
     (empty,) = parse(saved(["<record/>"]), "memcheck").accesses
     assert (empty.kind, empty.says) == ("other", "a record without words")
+
+
+def test_a_copy_that_is_wrong_from_some_byte_on() -> None:
+    """Address and size are those of what is wrong: 8 of 24 bytes; the same in text."""
+    copied = """<record><what><text>Host API uninitialized memory access</text><accessAddress>4096</accessAddress>
+    <accessSize>24</accessSize><errorAddress>4112</errorAddress></what></record>"""
+    (found,) = parse(saved([copied]), "initcheck").accesses
+    assert (found.kind, found.access, found.address, found.size) == ("uninitialised", "read", 4112, 8)
+    text = """========= Host API memory access error at host access to 0x1000 of size 24 bytes
+=========     Uninitialized access to 0x1010 on access by cudaMemcpy source
+"""
+    (same,) = parse_text(text, "initcheck").accesses
+    assert (same.kind, same.access, same.address, same.size) == ("uninitialised", "read", 4112, 8)
 
 
 def test_what_is_not_known_is_kept() -> None:
