@@ -587,6 +587,19 @@ class CompileFact(msgspec.Struct, frozen=True):
         return "compile-failure" if self.outcome == "failed" else None
 
 
+class Together(msgspec.Struct, frozen=True):
+    """What came of running a few cases that pass several to one process, in shuffled order."""
+
+    cases: int = 0
+    """Those that were judged behind others."""
+    processes: int = 0
+    unlike: tuple[str, ...] = ()
+    """The ids of those that ended otherwise than in a process of their own, or with other bytes."""
+    not_run: str = ""
+    """Why nothing was compared."""
+    seconds: float = 0.0
+
+
 class Report(msgspec.Struct, frozen=True):
     """`report.json`, schema `kvcheck.report/1`. Other tools read it, so fields are added and never removed."""
 
@@ -607,5 +620,7 @@ class Report(msgspec.Struct, frozen=True):
     """The usual forms of the faults, which a pass speaks of: `fault`, or `fault: which of its forms`."""
     compiled: tuple[CompileFact, ...] = ()
     """What the compiler made of the target's kernels for this arch, found beside the run; empty where not asked."""
+    together: tuple[Together, ...] = ()
+    """What came of cases run several to one process: one entry, of merged shards one each; empty where not asked."""
     missing_shards: tuple[str, ...] = ()
     """Of merged shards: those that were not there, as `2/3`. How many cases they hold is not known."""

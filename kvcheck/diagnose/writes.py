@@ -1,7 +1,7 @@
 """The faults of writes, of memory that is nobody's to read, and of runs, in the order in which equals are named.
 
 `graph-stale`, `layer-remap` and `order-dependent` are not among them: no case replays a graph or holds layers yet, and
-an order of cases is `run`'s to know. They are never named, and never said to be observable.
+an order of cases is `run`'s to know, which names the last itself. They are never said to be observable.
 """
 
 from __future__ import annotations

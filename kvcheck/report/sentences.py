@@ -141,6 +141,7 @@ def notes(report: Report, *, strict: bool = False) -> list[str]:
         )
         lines.append(f"The target copies {what}{', and more' if len(copied) > 4 else ''}.")
     lines += compiled(report)
+    lines += together(report)
     lines += _equal_inputs(report)
     unsteady = [case for case in report.cases if case.cold_confirmed is False]
     if unsteady:
@@ -148,6 +149,23 @@ def notes(report: Report, *, strict: bool = False) -> list[str]:
             f"The verdict changed in a fresh interpreter in {number(len(unsteady), 'case')}; first: {unsteady[0].id}."
         )
     return lines
+
+
+def together(report: Report) -> list[str]:
+    """What came of cases run several to one process; why nothing did; nothing where it was not asked."""
+    ran = [found for found in report.together if found.cases]
+    lines = []
+    if ran:
+        cases, processes = sum(found.cases for found in ran), sum(found.processes for found in ran)
+        seconds = sum(found.seconds for found in ran)
+        unlike = [identifier for found in ran for identifier in found.unlike]
+        ended = f"{len(unlike)} ended otherwise; first: {one_line(unlike[0])}" if unlike else "all left the same bytes"
+        lines.append(
+            f"{number(cases, 'passing case')} also ran behind others, in {number(processes, 'process', 'processes')} "
+            f"of several and shuffled order ({seconds:.1f} s): {ended}."
+        )
+    why = dict.fromkeys(one_line(found.not_run) for found in report.together if not found.cases)
+    return [*lines, *(f"No cases were run several to one process: {reason}." for reason in why)]
 
 
 def _equal_inputs(report: Report) -> list[str]:

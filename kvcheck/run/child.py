@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kvcheck.api import Target
 from kvcheck.run.outside import note_sender
-from kvcheck.run.protocol import STDERR, STDOUT, Job
+from kvcheck.run.protocol import EMISSION, STDERR, STDOUT, Job
 
 #: The part of a GPU's memory that all children together may take through torch: contexts and code need the rest.
 SHARE = 0.9
@@ -30,7 +30,7 @@ def own_files(job: Job) -> None:
 
 
 def run_alone(job: Job, target: Target, *, cuda: bool, jobs: int) -> None:
-    """Run a job's case in this process, which is no other's, and exit with status 0 when its files are written.
+    """Run a job's case in this process, which is no other job's, and exit with status 0 when its files are written.
 
     `jobs` processes share the GPU: each may take so much of its memory that the others still find theirs. Never
     returns.
@@ -49,7 +49,10 @@ def run_alone(job: Job, target: Target, *, cuda: bool, jobs: int) -> None:
     if cuda:
         with contextlib.suppress(Exception):  # a broken driver is the case's own to report
             torch.cuda.set_per_process_memory_fraction(SHARE / jobs, device)
-    run_case(job, target, device)
+    for part in (job, *job.then):
+        run_case(part, target, device)
+        if not (Path(part.folder) / EMISSION).exists():
+            break  # what ran behind it would suffer from what it has done
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -31,7 +31,8 @@ from kvcheck.run.protocol import Hello, TargetInfo
 from kvcheck.run.result import FORMS, SLUGS
 from kvcheck.run.sanitize import Witnesses
 from kvcheck.run.session import run_target
-from kvcheck.schema import Case, CaseResult, Report, TargetFacts
+from kvcheck.run.together import run_together
+from kvcheck.schema import Case, CaseResult, Report, TargetFacts, Together
 from kvcheck.targets.load import check_name
 
 #: More contexts at a time than this gain nothing on one GPU.
@@ -149,6 +150,7 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
     _forget(place / "cases", earlier.results)
     done: list[CaseResult] = []
     stopped: KeyboardInterrupt | None = None
+    together: tuple[Together, ...] = ()
     with (
         Journal(place / NAME, key, earlier.results) as journal,
         Progress(len(work.cases), f"{info.name} on {hello.arch}, {info.execution}") as progress,
@@ -170,11 +172,14 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
                     beside=beside, judges=work.judges, earlier=earlier.results,
                 )  # fmt: skip
             _add(journal, done if work.options.repeat > 1 else (), earlier)
+            if work.witnesses is None:
+                done[:], found = run_together(nursery, info, work.cases, done, options)
+                together = (found,)
         except KeyboardInterrupt as interrupt:
             stopped = interrupt
     report = _report(done, work, hello, info)
     if stopped is None:
-        report = msgspec.structs.replace(report, compiled=compiling.facts())
+        report = msgspec.structs.replace(report, compiled=compiling.facts(), together=together)
     work.reports.append(report)
     work.written.append(write(report, work.out, strict=work.strict, taken=work.folders()))
     if stopped is not None:

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import deque
 from importlib import metadata
+from multiprocessing.connection import wait
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -107,9 +108,11 @@ class Nursery:
         except BrokenPipeError as error:
             raise NurseryLostError from error
 
-    def next_ended(self) -> Ended:
-        """Wait for the next child that ends. Raises NurseryLostError where the nursery dies first."""
+    def next_ended(self, seconds: float | None = None) -> Ended:
+        """Wait for the next child that ends. Raises NurseryLostError where the nursery dies first, or says nothing."""
         while not self._ended:
+            if not wait([self.answers().fileno()], seconds):
+                raise NurseryLostError
             self._read()
         return self._ended.popleft()
 

@@ -75,7 +75,7 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One case to run in a child of its own. `reference` runs kvcheck's host store instead of the target."""
+    """A case to run in a child of its own. `reference` runs kvcheck's host store instead of the target."""
 
     number: int
     target: str
@@ -87,6 +87,8 @@ class Job(msgspec.Struct, frozen=True):
     """What watches the launches, beside the judge."""
     fenced: tuple[int, ...] | None = None
     """In a layout with fences: the allocations that have one. All, where it is None."""
+    then: tuple[Job, ...] = ()
+    """Jobs for the same process, once this one has left an emission. The timeout of this one is for all."""
 
 
 class Ended(msgspec.Struct, frozen=True):

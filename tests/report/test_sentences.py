@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kvcheck.report import sentences
-from kvcheck.schema import CaseResult, CodesVerdict, Copy, IndependenceVerdict, ScalesVerdict
+from kvcheck.schema import CaseResult, CodesVerdict, Copy, IndependenceVerdict, ScalesVerdict, Together
 
 from .samples import EVERY, H200, INCONCLUSIVE, PASS, POOLED, REFUSED, SEED, UNSUPPORTED, XFAIL, report
 
@@ -128,3 +128,18 @@ def test_the_table_has_every_outcome_with_its_meaning() -> None:
         ("mismatch", 1, "codes, scales or writes are wrong"),
         ("pass", 1, "every byte compared is right"),
     ]
+
+
+def test_what_ran_several_to_a_process_is_told() -> None:
+    """Of merged shards the sum; the first id that ended otherwise; why nothing ran; nothing where it was not asked."""
+    good, bad = Together(9, 2, seconds=1.25), Together(3, 2, ("aa", "bb"), seconds=1.0)
+    assert sentences.together(report(PASS)) == []
+    (line,) = sentences.together(report(PASS, together=(good,)))
+    assert line == (
+        "9 passing cases also ran behind others, in 2 processes of several and shuffled order (1.2 s): "
+        "all left the same bytes."
+    )
+    first, second = sentences.together(report(PASS, together=(good, bad, Together(not_run="a\nb"))))
+    assert first.startswith("12 passing cases also ran behind others, in 4 processes of several")
+    assert first.endswith("(2.2 s): 2 ended otherwise; first: aa.")
+    assert second == "No cases were run several to one process: a b."

@@ -1,0 +1,136 @@
+"""A few cases that pass, run once more several to one process: what a kernel keeps must not change what it stores."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median_high
+
+import msgspec
+
+from kvcheck.matrix.ids import axes_of
+from kvcheck.run.options import Options
+from kvcheck.run.pool import Nursery, NurseryLostError
+from kvcheck.run.protocol import TargetInfo
+from kvcheck.run.repeated import with_repetition
+from kvcheck.run.several import Desk
+from kvcheck.schema import Case, CaseResult, Diagnosis, Outcome, Together
+
+#: Cases that are drawn: one of so many, and at least and at most so many. Each runs twice.
+ONE_OF = 40
+LEAST, MOST = 3, 9
+
+#: Layouts that make memory of a process of its own: torch is told of one before it first allocates, and the end at a
+#: fence is told apart by it.
+APART = frozenset({"exact", "fence", "fence-before"})
+
+SLUG = "order-dependent"
+
+
+def drawn(cases: Sequence[Case], results: Sequence[CaseResult]) -> list[int]:
+    """Which cases run together, in the order in which they first do: as unlike as can be, none larger than most.
+
+    All pass. Those that fail or crash by themselves are left out: what follows them in a process would suffer for it.
+    """
+    fit = [
+        number
+        for number, (case, result) in enumerate(zip(cases, results, strict=True))
+        if result.outcome == "pass" and result.codes.compared and case.layout not in APART
+    ]
+    middle = median_high(results[number].codes.compared for number in fit) if fit else 0
+    fit = [number for number in fit if results[number].codes.compared <= middle]
+    fit.sort(key=lambda number: (results[number].codes.compared, results[number].id))
+    picked = fit[:1]
+    axes = [axes_of(case) for case in cases]
+    while len(picked) < min(len(fit), max(LEAST, min(MOST, len(cases) // ONE_OF))):
+        left = [number for number in fit if number not in picked]
+        picked.append(max(left, key=lambda number: min(_unlike(axes[number], axes[other]) for other in picked)))
+    random.Random(len(picked)).shuffle(picked)  # noqa: S311 - an order, the same in every run
+    return picked
+
+
+def _unlike(one: dict[str, str | int], other: dict[str, str | int]) -> int:
+    return sum(one.get(name) != other.get(name) for name in {*one, *other})
+
+
+def run_together(
+    nursery: Nursery, info: TargetInfo, cases: Sequence[Case], results: Sequence[CaseResult], options: Options
+) -> tuple[list[CaseResult], Together]:
+    """All results, those of cases that end otherwise behind others among them; and what was done.
+
+    One process runs the cases that are drawn in one order, another in the reverse: of any two each comes once behind
+    the other.
+    """
+    began = time.monotonic()
+    picked = drawn(cases, results)
+    if len(picked) < 2:
+        return list(results), Together(not_run="fewer than two cases pass that could share a process")
+    with tempfile.TemporaryDirectory(prefix="kvcheck-") as root:
+        desk = Desk(nursery, info, cases, options, Path(root))
+        found = list(results)
+        try:
+            compared, unlike = _compare(desk, picked, found)
+        except NurseryLostError:
+            nursery.restart()
+            return list(results), Together(not_run="the process that runs the cases died")
+    if not compared:
+        return found, Together(not_run="none of the processes came to a second case")
+    seconds = round(time.monotonic() - began, 3)
+    return found, Together(compared, 2, tuple(found[number].id for number in unlike), seconds=seconds)
+
+
+def _compare(desk: Desk, picked: Sequence[int], found: list[CaseResult]) -> tuple[int, list[int]]:
+    """How many cases have run behind others; and which end otherwise there. Their results are put into `found`.
+
+    Raises NurseryLostError.
+    """
+    orders = [list(picked), list(picked[::-1])]
+    behind: set[int] = set()
+    suspects: dict[int, tuple[list[int], CaseResult]] = {}
+    for order, results in zip(orders, desk.run(orders), strict=True):
+        for place, (number, result) in enumerate(zip(order, results, strict=True)):
+            if place and result is not None:
+                behind.add(number)
+                if not same(found[number], result):
+                    suspects.setdefault(number, (order[:place], result))
+    if suspects:
+        _blame(desk, suspects, found)
+    return len(behind), list(suspects)
+
+
+def _blame(desk: Desk, suspects: dict[int, tuple[list[int], CaseResult]], found: list[CaseResult]) -> None:
+    """Find out whether each suspect still passes by itself, and which case changes what the first of them stores."""
+    declared = desk.options.expect_declared and desk.info.declares == SLUG
+    first, (before, _) = next(iter(suspects.items()))
+    ran = desk.run([*([number] for number in suspects), *([number, first] for number in before)])
+    alone = dict(zip(suspects, (results[-1] for results in ran), strict=False))
+    pairs = zip(before, (results[-1] for results in ran[len(suspects) :]), strict=True)
+    culprit = next((number for number, result in pairs if result and not same(found[first], result)), None)
+    for number, (prefix, result) in suspects.items():
+        again = alone[number]
+        if again is not None and not same(found[number], again):
+            found[number] = with_repetition(found[number], again, 2)
+            continue
+        blamed = [culprit] if number == first and culprit is not None else prefix
+        found[number] = order_dependent(found[number], result, [found[one].id for one in blamed], declared=declared)
+
+
+def same(result: CaseResult, other: CaseResult) -> bool:
+    """Whether a case has passed in two processes, with the same bytes."""
+    return (result.outcome, result.digest) == (other.outcome, other.digest)
+
+
+def order_dependent(alone: CaseResult, other: CaseResult, before: Sequence[str], *, declared: bool) -> CaseResult:
+    """The result of a case that passes alone, and does not, or not with the same bytes, behind the cases `before`."""
+    what = "it stores other bytes, though right ones"
+    if other.outcome != "pass":
+        what = f"it ends as {other.outcome}{f': {other.reason}' if other.reason else ''}"
+    says = f"passes in a process of its own; run behind {', '.join(before)} in one process {what}"
+    outcome: Outcome = "xfail" if declared else "violation"
+    evidence: dict[str, int | float | str | list[int]] = {"before": ", ".join(before), "outcome": other.outcome}
+    return msgspec.structs.replace(
+        alone, outcome=outcome, reason=f"{SLUG}: {says}", diagnosis=(Diagnosis(SLUG, "", 0, 0, says, evidence),)
+    )
