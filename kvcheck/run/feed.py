@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import IO, Protocol, cast
 
+from kvcheck.run.cold import IMPORTS
 from kvcheck.run.judge_worker import Question, answer
 from kvcheck.run.judges import Judges
 from kvcheck.run.order import Order
@@ -19,7 +20,7 @@ from kvcheck.schema import CaseResult
 AHEAD = 4
 
 #: Seconds beyond a case's own limit after which a nursery that says nothing is taken for lost, and those a judge has.
-GRACE = 30.0
+GRACE = 30.0 + IMPORTS
 JUDGE_LIMIT = 300.0
 
 #: Seconds after which the loop looks for those that have stopped speaking.

@@ -17,7 +17,7 @@ from kvcheck.memory.forms import Unplaceable
 from kvcheck.memory.place import place
 from kvcheck.run.astray import MOST, Trial, Trials, eliminations, known, stopped, stopped_unseen, traced
 from kvcheck.run.confirm import chosen, confirm, job_of
-from kvcheck.run.feed import Feed
+from kvcheck.run.feed import GRACE, Feed
 from kvcheck.run.judge_worker import Question
 from kvcheck.run.judges import Judges
 from kvcheck.run.keep import keep_emission
@@ -220,16 +220,19 @@ def _reference(run: _Run, nursery: Nursery, number: int) -> str | None:
     """Run kvcheck's host store through a case's placement. Why nothing can be judged here, or None."""
     if not isinstance(run.info.contract, Contract):
         return None
-    job = run.job(number, reference=True)
-    try:
-        nursery.submit(job)
-        ended = nursery.next_ended()
-        if ended.outside:  # as any case: once more
+    ended: Ended | None = None
+    for _ in range(2):  # as any case: once more where somebody else may have ended it
+        job = run.job(number, reference=True)
+        try:
             nursery.submit(job)
-            ended = nursery.next_ended()
-    except NurseryLostError:
-        nursery.restart()
-        return "the process that runs the cases died while kvcheck checked itself"
+            ended = nursery.next_ended(job.timeout + GRACE)
+        except NurseryLostError:
+            nursery.restart()
+            continue
+        if not ended.outside:
+            break
+    if ended is None:
+        return "the process that runs the cases died twice while kvcheck checked itself"
     result = result_of(job.case, ended, Path(job.folder), run.info, expect_declared=False)
     shutil.rmtree(job.folder, ignore_errors=True)
     if result.outcome in ("pass", "unsupported"):

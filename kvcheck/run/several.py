@@ -9,15 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from kvcheck.run.cold import IMPORTS
+from kvcheck.run.feed import GRACE
 from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import EMISSION, STAGE, Ended, Job, TargetInfo
 from kvcheck.run.result import result_of
 from kvcheck.schema import Case, CaseResult
-
-#: Seconds beyond all limits of its cases after which a nursery that says nothing of a process is taken for lost.
-GRACE = 30.0 + IMPORTS
 
 
 @dataclass
@@ -57,7 +54,7 @@ class Desk:
         parts = []
         for number in sequence:
             folder = self.root / f"{self.started}-{number}"
-            folder.mkdir()
+            folder.mkdir(parents=True)
             parts.append(Job(number, self.info.name, self.cases[number], str(folder), self.options.timeout))
         timeout = self.options.timeout * len(parts)
         return msgspec.structs.replace(parts[0], number=self.started, timeout=timeout, then=tuple(parts[1:]))

@@ -12,8 +12,11 @@ import pytest
 from kvcheck.cli.main import run
 from kvcheck.run import feed
 from kvcheck.run.journal import NAME
+from kvcheck.run.pool import Nursery
+from kvcheck.run.protocol import Job
+from kvcheck.schema import Outcome
 
-from .command import KERNELS, reports_in, write_matrix
+from .command import KERNELS, matrix, outcomes, reports_in, write_matrix
 from .processes import children, command_line, wait_for
 
 
@@ -22,6 +25,27 @@ def _stop(module: str, out: Path) -> None:
     wait_for(lambda: sum(path.stat().st_size for path in out.glob(f"*/*/{NAME}")) > 1000)
     victim = next(pid for pid in children(os.getpid()) if module in command_line(pid))
     os.kill(victim, signal.SIGSTOP)
+
+
+@pytest.mark.parametrize(("kills", "outcome"), [(1, "pass"), (2, "inconclusive")])
+def test_a_nursery_that_dies_while_kvcheck_checks_itself_has_a_second(
+    kills: int, outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check is made again; where that one dies too nothing is judged."""
+    left = [None] * kills
+    original = Nursery.submit
+
+    def submit(nursery: Nursery, job: Job) -> None:
+        if left:
+            left.pop()
+            nursery._process.kill()
+            nursery._process.wait()
+        original(nursery, job)
+
+    monkeypatch.setattr(Nursery, "submit", submit)
+    cases = write_matrix(tmp_path / "cases.toml", heads=[1, 2], tokens=1, head_dim=8)
+    ran = matrix(tmp_path / "out", cases, "--target", KERNELS / "slow.py")
+    assert outcomes(ran.report) == [outcome] * 2, ran.report.cases[0].reason
 
 
 @pytest.mark.parametrize("module", ["kvcheck.run.nursery", "kvcheck.run.judge_worker"])
@@ -42,7 +66,7 @@ def test_a_process_that_stops_speaking_is_replaced(
     stopper.join()
     (report,) = reports_in(tmp_path / "out").values()
     assert len(report.cases) == report.planned == 12
-    outcomes = [case.outcome for case in report.cases]
-    assert set(outcomes) <= {"pass", "inconclusive"}
-    assert outcomes.count("pass") >= 11
-    assert status == (0 if outcomes.count("pass") == 12 else 3)
+    ended = outcomes(report)
+    assert set(ended) <= {"pass", "inconclusive"}
+    assert ended.count("pass") >= 11
+    assert status == (0 if ended.count("pass") == 12 else 3)

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kvcheck.run.pool import Nursery, NurseryLostError
-from kvcheck.run.protocol import Ended
+from kvcheck.run.pool import NurseryLostError
 from kvcheck.run.result import not_run
+from kvcheck.run.several import Desk
 from kvcheck.run.together import APART, LEAST, MOST, drawn, order_dependent, same
 from kvcheck.schema import Case, CaseResult, CodesVerdict, Digest, Outcome
 
@@ -140,13 +140,11 @@ def test_where_too_few_pass_the_report_says_that_none_ran(tmp_path: Path) -> Non
 def test_a_nursery_that_dies_meanwhile_changes_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was seen, and the report says so."""
 
-    def dies(nursery: Nursery, seconds: float | None = None) -> Ended:
-        if seconds is not None:
-            raise NurseryLostError
-        return original(nursery)
+    def dies(_: Desk, sequences: object) -> None:
+        assert sequences
+        raise NurseryLostError
 
-    original = Nursery.next_ended
-    monkeypatch.setattr(Nursery, "next_ended", dies)
+    monkeypatch.setattr(Desk, "run", dies)
     cases = write_matrix(tmp_path / "cases.toml", tokens=[3, 4], heads=1, head_dim=8)
     ran = matrix(tmp_path / "out", cases, "--target", f"{KERNELS / 'remembers.py'}::nothing-kept")
     assert (ran.code, ran.report.summary) == (0, {"pass": 2})
