@@ -15,6 +15,13 @@ from kvcheck.report.plain import cut, number, one_line, printable, shorten
 
 _FRAME = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)')
 _HEAD = "Traceback (most recent call last):"
+#: What faulthandler writes of a process that a signal ends: calls from the innermost out, without their source.
+_FATAL = re.compile(
+    r"^(?P<error>Fatal Python error: .+)\n"
+    r"(?:.*\n)*?Current thread .*\(most recent call first\):\n(?P<frames>(?:  .*\n?)+)",
+    re.MULTILINE,
+)
+_FATAL_FRAME = re.compile(r'  File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<name>.+)')
 _CHAINED = re.compile(
     r"\n*(?:The above exception was the direct cause of the following exception"
     r"|During handling of the above exception, another exception occurred):\n*"
@@ -50,6 +57,11 @@ class Trace(msgspec.Struct, frozen=True):
 
 def parse(error: str) -> Trace | None:
     """The traceback in a process' last words, or None where there is none."""
+    fatal = _FATAL.search(printable(error))
+    if fatal is not None:
+        found = _FATAL_FRAME.finditer(fatal["frames"])
+        inwards = [Frame(frame["file"], int(frame["line"]), frame["name"], "") for frame in found]
+        return _trace([fatal["error"]], inwards[::-1])
     if _HEAD not in error:
         return None
     text = printable(error[error.index(_HEAD) :]).rstrip()
@@ -60,7 +72,11 @@ def parse(error: str) -> Trace | None:
         calls.append(frames)
         exceptions.append(raised)
     # A cause is written before what it caused, and lies deeper.
-    frames = [frame for part in reversed(calls) for frame in part]
+    return _trace(exceptions, [frame for part in reversed(calls) for frame in part])
+
+
+def _trace(exceptions: list[str], frames: list[Frame]) -> Trace:
+    """The reader's own of the frames, and how many are whose."""
     whose = [_whose(frame.file) for frame in frames]
     own = tuple(frame for frame, name in zip(frames, whose, strict=True) if not name)
     return Trace(tuple(each for each in exceptions if each), own, dict(Counter(name for name in whose if name)))

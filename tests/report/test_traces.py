@@ -129,3 +129,40 @@ def test_what_torch_adds_to_every_error_of_cuda_is_left_out_of_one_line() -> Non
             ("Traceback (most recent call last):", '  File "k.py", line 3, in f', "    g()", happened, *said)
         )
         assert raised(error) == happened
+
+
+FATAL = f"""a warning of the kernel's own
+Fatal Python error: Segmentation fault
+
+Thread 0x00007f8f1d6a9b00 (most recent call first):
+  File "/home/me/kvcheck/waits.py", line 3 in wait
+
+Current thread 0x00007f8f1d6a9b80 (most recent call first):
+  File "{PACKAGES}/triton/runtime/interpreter.py", line 455 in create_masked_load
+  File "/home/me/kvcheck/kernel.py", line 6 in far
+  File "{PACKAGES}/triton/runtime/jit.py", line 370 in <lambda>
+  File "/home/me/kvcheck/kernel.py", line 9 in launch
+  File "{PACKAGES}/kvcheck/run/case.py", line 144 in launch
+  File "<frozen runpy>", line 198 in _run_module_as_main
+
+Extension modules: msgspec._core, torch._C (total: 2)
+"""
+
+
+def test_a_process_that_a_signal_ended_is_told_from_the_outermost_call_too() -> None:
+    """Python writes its frames innermost first and without source; the other threads' are not the kernel's."""
+    assert told(FATAL, 20) == (
+        "/home/me/kvcheck/kernel.py:9, in launch\n"
+        "/home/me/kvcheck/kernel.py:6, in far\n"
+        "Fatal Python error: Segmentation fault\n"
+        "(4 frames left out: Python 1, kvcheck 1, triton 2)"
+    )
+    assert raised(FATAL) == "Fatal Python error: Segmentation fault"
+
+
+@pytest.mark.parametrize("end", ["  <no Python frame>\n", "  File garbage\n"])
+def test_a_dump_without_the_readers_calls_is_told_whole(end: str) -> None:
+    """Nothing is left out where nothing is known to be the reader's."""
+    text = f"Fatal Python error: Aborted\n\nCurrent thread 0x1 (most recent call first):\n{end}"
+    assert told(text, 20) == text.rstrip("\n")
+    assert raised(text) == "Fatal Python error: Aborted"
