@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
+from kvcheck import choices
 from kvcheck.contract import Accepts, Contract, EncoderContract, Form, LoadContract
 from kvcheck.errors import Refused, TargetError
 
@@ -288,7 +289,7 @@ def _checked(target: str, value: _Data, kind: type[_Data], key: str) -> _Data:
     try:
         return msgspec.convert(msgspec.to_builtins(value), kind)
     except (msgspec.ValidationError, TypeError) as error:
-        raise TargetError(f"target {target!r}: {key}: {error}") from error
+        raise TargetError(f"target {target!r}: {key}: {choices.sentence(value, error)}") from error
 
 
 def _refusals(target: str, refuses: Sequence[object]) -> tuple[str, ...]:
