@@ -127,7 +127,7 @@ class CodeFault:
     def _explanation(self, facts: Facts, tensor: Tensor) -> Explanation | None:
         if facts.right(tensor).codes.all():
             return None
-        for seen in _seen(facts, tensor):
+        for seen in seen_codes(facts, tensor):
             for form in self._forms:
                 coded = form(seen)
                 given = None if coded is None else _given(seen, coded)
@@ -151,7 +151,7 @@ def encoded(facts: Facts, scaled: Floats) -> Bytes:
     )
 
 
-def _seen(facts: Facts, tensor: Tensor) -> Iterator[Seen]:
+def seen_codes(facts: Facts, tensor: Tensor) -> Iterator[Seen]:
     """The codes by the scales that are right, then by the emitted ones; each only where it has wrong codes."""
     emitted, found, x = facts.emitted(tensor), facts.right(tensor), facts.values(tensor)
     scaled, known = facts.scaled(tensor, emitted)

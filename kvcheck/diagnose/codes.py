@@ -123,7 +123,7 @@ def _roundest(below: np.float32, first: np.float32) -> float:
     return float(first)
 
 
-def _overflow(words: str, code: str, *, infinite: bool = False, early: bool = False) -> Form:
+def _overflow(words: str, code: str, *, infinite: bool = False, early: bool = False, at: bool = False) -> Form:
     """NaN for what is beyond the largest value: with a sign or not, of all or of infinities alone."""
 
     def form(seen: Seen) -> Coded | None:
@@ -140,7 +140,8 @@ def _overflow(words: str, code: str, *, infinite: bool = False, early: bool = Fa
         largest = decode(np.array([number_format.largest], np.uint8), number_format)[0]
         # Half a step above the largest is where rounding leaves it.
         step = largest - decode(np.array([number_format.largest - 1], np.uint8), number_format)[0]
-        over = magnitude > largest if early else magnitude > largest + step / np.float32(2)
+        beyond = magnitude >= largest if at else magnitude > largest
+        over = beyond if early else magnitude > largest + step / np.float32(2)
         over = np.isinf(magnitude) if infinite else over
         codes = np.where(over, np.where(seen.negative, np.uint8(minus), np.uint8(plus)), seen.right)
         return Coded(codes, words)
@@ -192,6 +193,13 @@ def _format(other: Format) -> Form:
         return Coded(codes, f"those of {other.name}, where {seen.format.name} is due", {"format": other.name}, free)
 
     return form
+
+
+def offset_binary(seen: Seen) -> Coded | None:
+    """Integers from 0 on, 128 standing for zero."""
+    if not seen.format.integer:
+        return None
+    return Coded(seen.right ^ np.uint8(0x80), "those of int8 plus 128, from 0 to 255")
 
 
 def _own_byte(words: str, index: int) -> Form:
@@ -266,6 +274,8 @@ CODES: tuple[Fault, ...] = (
             _overflow("infinity where the largest value is due", "infinity"),
             _overflow("NaN for what is beyond the largest value, even if it rounds to it", "canonical", early=True),
             _overflow("NaN with a sign for what is beyond the largest value", "keep_sign", early=True),
+            _overflow("NaN from the largest value on", "canonical", early=True, at=True),
+            _overflow("NaN with a sign from the largest value on", "keep_sign", early=True, at=True),
             _overflow("NaN where values are infinite", "canonical", infinite=True),
             _overflow("NaN with a sign where values are infinite", "keep_sign", infinite=True),
         ),
@@ -274,7 +284,7 @@ CODES: tuple[Fault, ...] = (
     ScaleFault("nan-laundered", (poisoned_scale,), usual={}),
     CodeFault(
         "format-confusion",
-        tuple(_format(each) for each in FORMATS.values()),
+        (*(_format(each) for each in FORMATS.values()), offset_binary),
         usual={name: (_format(FORMATS[name]),) for name in ("e5m2", "e4m3fnuz")},
     ),
     CodeFault(
@@ -292,5 +302,6 @@ CODES: tuple[Fault, ...] = (
             _number("rounded to nearest and clipped to 0 ... 255", nearest=True, clips=True),
         ),
     ),
-    CodeFault("rounding-mode", (*DIRECTED, to_either_side), cost=3, usual={}),
+    CodeFault("rounding-mode", DIRECTED, cost=2, usual={}),
+    CodeFault("rounding-mode", (to_either_side,), cost=4, usual={}),
 )

@@ -50,6 +50,9 @@ def hold(part: Part, destination: Destination) -> Held | None:
     if not suspect.any():
         return None
     places = placed_positions(part.placed, destination.at).reshape(destination.at.shape)
+    # A unit that is right, for another one like it was put there, may stand where nothing is due as well.
+    astray = np.isin(places, final(part.facts).stray).any(axis=2) & elsewhere
+    suspect |= astray
     stands = part.stands(destination.at) & suspect[:, :, None]
     # Of units that overlap the last is left, and what lies outside memory is not seen: neither is held against it.
     hidden = _overlapped(part, places)
@@ -58,7 +61,7 @@ def hold(part: Part, destination: Destination) -> Held | None:
     there = places[stands & found[:, :, None]]
     if not len(there):
         return None
-    moved = _with_sharers(part, found) & suspect
+    moved = _with_sharers(part, found) & elsewhere & part.bad
     wrong = wrong_positions(part.facts)
     left = placed_positions(part.placed, part.due_at[part.lost & moved[:, :, None]])
     explained = np.intersect1d(wrong, np.concatenate([there, left]))
@@ -73,7 +76,7 @@ def hold(part: Part, destination: Destination) -> Held | None:
         proof += (
             int(np.isin(np.unique(places[stands & found[:, :, None] & ~hidden]), final(part.facts).stray).sum()) // 4
         )
-    return Held(destination, moved, explained, proof, int((elsewhere & ~part.bad).sum()))
+    return Held(destination, moved, explained, proof, int((elsewhere & ~part.bad & ~found).sum()))
 
 
 def _overlapped(part: Part, places: Indices) -> Mask:
@@ -96,8 +99,13 @@ def best(part: Part, tried: list[Destination]) -> Held | None:
 
     Of equals the one that the fewest right units speak against, then the cheapest.
     """
-    held = [found for found in (hold(part, each) for each in tried) if found is not None and found.proof >= PROOF]
+    held = [found for found in (hold(part, each) for each in tried) if found is not None and _credible(part, found)]
     return max(held, key=lambda found: (len(found.explained), -found.against, -found.destination.cost), default=None)
+
+
+def _credible(part: Part, found: Held) -> bool:
+    """Whether chance is excluded. Two scales are equal by chance far sooner than two rows: most must have moved."""
+    return found.proof >= PROOF and (part.kind == "codes" or found.against <= int(found.moved.sum()))
 
 
 def explanation(part: Part, held: Held) -> Explanation:

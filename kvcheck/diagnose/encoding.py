@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kvcheck.diagnose.code_fault import seen_codes
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Stored
 from kvcheck.diagnose.prospect import fails
@@ -15,6 +16,9 @@ from kvcheck.formats import bits
 from kvcheck.formats.apply import contract_format, contract_policy
 from kvcheck.formats.spec import Policy, Rounding, policy_error
 from kvcheck.schema import Tensor
+
+#: Fewer wrong codes than that may lie beside ties by chance: then a rule of rounding is one account of several.
+FEW = 4
 
 
 @dataclass(frozen=True)
@@ -53,30 +57,25 @@ class RoundingFault:
         return [made for tensor in TENSORS if (made := self._explanation(facts, tensor)) is not None]
 
     def _explanation(self, facts: Facts, tensor: Tensor) -> Explanation | None:
-        emitted = facts.emitted(tensor)
         found = facts.right(tensor)
-        scaled, known = facts.scaled(tensor, emitted)
-        wrong = ~found.codes
-        held = wrong & known
-        if not held.any():
-            return None
-        for rule in self._others(facts):
-            same = _encode(facts, scaled, rule) == emitted.codes
-            # Under a declared error a right code may be a neighbour of the one predicted.
-            fits = same | found.codes if facts.contract.declared_ulps else same
-            if fits[known].all() and same[held].all():
-                return Explanation(
-                    fault=self.slug,
-                    tensor=tensor,
-                    codes=held,
-                    scales=None,
-                    others=0,
-                    of_others=0,
-                    cost=1,
-                    says=f"{tensor.upper()}'s codes are {rule.words}",
-                    evidence={"rounding": rule.rounding, "scaled_value": float(scaled[held][0])},
-                    of_rows=True,
-                )
+        for seen in seen_codes(facts, tensor):
+            for rule in self._others(facts):
+                same = _encode(facts, seen.scaled, rule) == seen.emitted
+                # Under a declared error a right code may be a neighbour of the one predicted.
+                fits = same | found.codes if facts.contract.declared_ulps else same
+                if fits[seen.known].all() and same[seen.wrong].all():
+                    return Explanation(
+                        fault=self.slug,
+                        tensor=tensor,
+                        codes=seen.wrong & ~found.codes,
+                        scales=None,
+                        others=0,
+                        of_others=0,
+                        cost=1 if seen.wrong.sum() >= FEW else 2,
+                        says=f"{tensor.upper()}'s codes are {rule.words}",
+                        evidence={"rounding": rule.rounding, "scaled_value": float(seen.scaled[seen.wrong][0])},
+                        of_rows=True,
+                    )
         return None
 
     def _others(self, facts: Facts) -> list[Rule]:

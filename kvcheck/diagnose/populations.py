@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kvcheck.diagnose import received
 from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
-from kvcheck.diagnose.groups import encoded, kept_by
+from kvcheck.diagnose.groups import ULP, encoded, kept_by
 from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.diagnose.scale_rules import applied_elements, by_rule, computed
 from kvcheck.formats.scale import right_scales
@@ -188,13 +188,14 @@ def part_of_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     if rule is None or rule.granularity != "token_head" or emitted.scale is None or right is None or right.all():
         return None
     out, hits = _left_out(facts, tensor)
-    if not out.any():
+    # One value may be that of any element.
+    if not out.any() or len(np.unique(emitted.scale[~right])) < 2:
         return None
     dim = out.shape[0]
     first, last = int(np.argmax(out)), dim - 1 - int(np.argmax(out[::-1]))
     found: list[tuple[str, Mask]] = []
     lane = np.arange(dim)
-    # Every scale that is wrong is that of some element within; the number between that and the first one left out.
+    # Every scale is that of some element within; the roundest number between that and the first one left out.
     if (end := _roundest(_needed(hits), first)) is not None:
         found.append((f"each row's first {end} elements", lane < end))
     if (begin := _roundest(last + 1, dim - _needed(hits[:, ::-1]))) is not None:
@@ -241,7 +242,8 @@ def of_a_part(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         scale = right_scales(replace(rule, granularity=f"block:{size}"), x)
         for which, words in ((-1, "last"), (0, "first")):
             kept = np.asarray(scale[:, :, which])
-            if not (kept == emitted.scale)[~right].any():
+            near = np.abs(kept - emitted.scale) <= kept * np.float32(rule.declared_ulps * ULP)
+            if not near[~right].all():
                 continue
             scaled = applied_elements(facts, x, np.repeat(scale, size, axis=2)[:, :, :dim])
             says = (
@@ -256,7 +258,7 @@ def of_a_part(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
 
 @lru_cache(maxsize=4)
 def _left_out(facts: Facts, tensor: Tensor) -> tuple[Mask, Mask]:
-    """Lanes that some scale leaves out, being larger: `[dim]`; and, of each wrong scale, the lanes it may be of."""
+    """Lanes that some scale leaves out, being larger: `[dim]`; and, of each scale, the lanes it may be of."""
     rule, emitted, x = computed(facts, facts.emitted(tensor)), facts.emitted(tensor).scale, facts.values(tensor)
     right = facts.right(tensor).scales
     assert rule is not None
@@ -266,12 +268,12 @@ def _left_out(facts: Facts, tensor: Tensor) -> tuple[Mask, Mask]:
     with np.errstate(invalid="ignore"):
         near = np.abs(alone - emitted[:, :, None]) <= emitted[:, :, None] * np.float32(2.0**-20)
         above = (alone > emitted[:, :, None]) & ~near
-    return np.asarray(above.any(axis=(0, 1))), np.asarray(near[~right])
+    return np.asarray(above.any(axis=(0, 1))), np.asarray(near.reshape(-1, near.shape[2]))
 
 
 def _needed(hits: Mask) -> int:
-    """How many of the first lanes each wrong scale needs, to be that of one of them."""
-    return int(np.argmax(hits, axis=1).max(initial=0)) + 1
+    """How many of the first lanes each scale needs, to be that of one of them; all where some scale is of none."""
+    return int(np.argmax(hits, axis=1).max(initial=0)) + 1 if hits.any(axis=1).all() else hits.shape[1] + 1
 
 
 def _roundest(low: int, high: int) -> int | None:

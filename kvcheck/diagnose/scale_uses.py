@@ -118,6 +118,26 @@ def rounded_kept(dtype: Narrow, *, used: bool) -> Form:
     return form
 
 
+def rounded_source(dtype: Narrow) -> Form:
+    """Scales and codes of the values as narrower numbers."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        rule, x = facts.contract.scale, facts.values(tensor)
+        narrow = np.asarray(round_to(x, dtype), np.float32)
+        if (narrow.view(np.uint32) == x.view(np.uint32)).all():
+            return None
+        says = f"values are rounded to {dtype} before they are scaled"
+        if isinstance(rule, Computed) and emitted.scale is not None:
+            scale = grouped(right_scales(rule, narrow))
+            due = Stored(encoded(facts, applied(facts, narrow, scale)), scale)
+            used = emitted.scale if emitted.scale.shape == scale.shape else scale
+            return Made(due, says, {"dtype": dtype}, rule, narrow, scaled=applied(facts, narrow, used))
+        scaled = narrow if rule is None else applied(facts, narrow, facts.given(tensor))
+        return Made(Stored(encoded(facts, scaled), None), says, {"dtype": dtype}, scaled=scaled)
+
+    return form
+
+
 def kept_inverted(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """The reciprocal kept, and right codes beside it."""
     due = _due_scales(facts, tensor, emitted)

@@ -29,6 +29,7 @@ from kvcheck.diagnose.scale_uses import (
     reciprocal,
     rounded_kept,
     rounded_reciprocal,
+    rounded_source,
     rounded_use,
     swapped,
     twice,
@@ -77,4 +78,6 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),
     ScaleFault("scale-address", (of_another_row,), usual={}, cost=2),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
+    ScaleFault("double-rounding-fp16", (rounded_source("fp16"),), usual={}),
+    ScaleFault("double-rounding-bf16", (rounded_source("bf16"),), usual={}),
 )

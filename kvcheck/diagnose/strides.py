@@ -28,6 +28,9 @@ def wrong_maps(facts: Facts, part: Part) -> list[Destination]:
     fault = "cache-layout" if part.kind == "codes" else "scale-address"
     words = "written to the slots that have the tokens' own numbers"
     made.append(Destination(fault, part.at(part.placed, part.side.rows.tokens), 1, words, {}))
+    for step in (1, -1):
+        words = f"written to other slots, each {step:+d} from its own"
+        made.append(Destination(fault, part.at(part.placed, part.side.rows.slots + step), 2, words, {"step": step}))
     return made
 
 

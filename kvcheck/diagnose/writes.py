@@ -6,7 +6,9 @@ an order of cases is `run`'s to know, which names the last itself. They are neve
 
 from __future__ import annotations
 
+from kvcheck.diagnose.dims import ElementOrder
 from kvcheck.diagnose.exchanged import EXCHANGED
+from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.follows import ForeignRead, Nondeterministic, UninitialisedRead
 from kvcheck.diagnose.lost import LostTail, TokenLost
 from kvcheck.diagnose.misplaced import MISPLACED, WRAPPED_WRITE
@@ -15,10 +17,11 @@ from kvcheck.diagnose.stray import StrayWrite
 from kvcheck.diagnose.torn import TornSlot
 from kvcheck.diagnose.unwanted import NegativeSlot
 
-WRITES = (
+WRITES: tuple[Fault, ...] = (
     *MISPLACED,
     WRAPPED_WRITE,
     *EXCHANGED,
+    ElementOrder(),
     NegativeSlot(),
     TornSlot(),
     InputMutated(),

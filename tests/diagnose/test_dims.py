@@ -1,0 +1,86 @@
+"""Elements in another order within each head, and rows in the slot beside their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from judge.emulate import Memory, amax_scale, e4m3, emulate, store
+
+from kvcheck.contract import Form
+from kvcheck.diagnose import diagnose
+from kvcheck.judge import judge
+from kvcheck.schema import Case, Diagnosis
+
+Order = Callable[[int], npt.NDArray[np.int64]]
+
+
+def ordered(order: Order, case: Case | None = None) -> tuple[Diagnosis, ...]:
+    """What is named of a store that puts element `order[d]` of each head at d."""
+
+    def run(memory: Memory) -> None:
+        store(memory)
+        for tensor in ("k", "v"):
+            x = memory.read(tensor)
+            codes = e4m3(x / amax_scale(x)[:, :, None])[:, :, order(x.shape[2])]
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot, codes[token])
+
+    emission = emulate(run, case or Case())
+    return diagnose(emission, judge(emission))
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (lambda dim: np.arange(dim).reshape(2, -1).T.ravel(), "as a matrix of 2 by 64 that is turned"),
+        (lambda dim: np.arange(dim).reshape(-1, 2).T.ravel(), "as a matrix of 64 by 2 that is turned"),
+        (lambda dim: np.roll(np.arange(dim), dim // 2), "the two halves exchanged"),
+        (lambda dim: np.arange(dim).reshape(-1, 4)[:, ::-1].ravel(), "each 4 of them in reverse"),
+        (lambda dim: np.arange(dim)[::-1], "in reverse"),
+        (lambda dim: np.roll(np.arange(dim), 1), "one place on"),
+        (lambda dim: np.random.default_rng(1).permutation(dim), "0 holds "),
+    ],
+)
+def test_an_order_is_named(order: Order, words: str) -> None:
+    """By its name where it has one, else by its first places."""
+    found = ordered(order)
+    assert [each.fault for each in found] == ["cache-layout"] * 2
+    assert all(words in each.says and each.explains == each.of > 0 for each in found), found[0].says
+    assert found[0].evidence["order"] == order(128).tolist()
+
+
+def test_an_order_that_differs_from_row_to_row_is_none() -> None:
+    """Rows shuffled each for itself hold the right codes in no one order."""
+    draw = np.random.default_rng(3)
+
+    def run(memory: Memory) -> None:
+        store(memory)
+        for slot in memory.slots.tolist():
+            memory.write("k_codes", slot, draw.permutation(memory.row("k_codes", slot)))
+
+    emission = emulate(run, Case())
+    assert "cache-layout" not in {each.fault for each in diagnose(emission, judge(emission))}
+
+
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("values", ["normal", "midpoints"])
+def test_rows_in_the_slot_beside_their_own_are_one_fault(step: int, values: str) -> None:
+    """Codes and scales alike, even where all scales are equal and most rows look stored where they are due."""
+
+    def run(memory: Memory) -> None:
+        for tensor in ("k", "v"):
+            x = memory.read(tensor)
+            scale = amax_scale(x)
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot + step, e4m3(x / scale[:, :, None])[token])
+                memory.write(f"{tensor}_scales", slot + step, scale[token])
+
+    case = Case(tokens=3, dtype="fp32", k_values=values, v_values=values, slots="ascending")
+    emission = emulate(run, case, form=Form("pages"))
+    found = diagnose(emission, judge(emission))
+    assert {each.fault for each in found} == {"cache-layout", "scale-address"}
+    assert found[0].fault == "cache-layout"
+    assert all(f"each {step:+d} from its own" in each.says for each in found), [each.says for each in found]
