@@ -9,7 +9,7 @@ from kvcheck.draw.visibility import independence_reason
 from kvcheck.memory.blocks import blocks_of
 from kvcheck.memory.fences import FENCES, missing
 from kvcheck.memory.forms import Unplaceable, pages_of
-from kvcheck.memory.layouts import layout
+from kvcheck.memory.layouts import Laid, layout
 from kvcheck.schema import Case, Placement
 
 
@@ -18,6 +18,21 @@ def place(case: Case, contract: Contract | LoadContract, form: Form, accepts: Ac
 
     `cuda` matters to `pooled` alone: there the real caching allocator decides, so each block is its own allocation.
     """
+    page, slots, laid = _laid(case, contract, form, accepts, cuda=cuda)
+    reason = "" if case.layout == "arena" else f"layout {case.layout} has no poison"
+    reason = reason or independence_reason(case, contract, logical(case, contract, slots, page))
+    return Placement(case.layout, laid.allocations, laid.tensors, laid.regions, slots, not reason, reason)
+
+
+def allocated(case: Case, contract: Contract | LoadContract, form: Form, accepts: Accepts, *, cuda: bool) -> int:
+    """The bytes of all allocations of a case, without drawing what stands there. Raises Unplaceable as `place` does."""
+    return sum(_laid(case, contract, form, accepts, cuda=cuda)[2].allocations)
+
+
+def _laid(
+    case: Case, contract: Contract | LoadContract, form: Form, accepts: Accepts, *, cuda: bool
+) -> tuple[int, int, Laid]:
+    """The slots of a page, the slots of the cache, and where every tensor lies."""
     page, counted = pages_of(case, form)
     slots = slot_count(case.tokens, counted)
     lay = layout(case.layout, cuda=cuda)
@@ -27,6 +42,4 @@ def place(case: Case, contract: Contract | LoadContract, form: Form, accepts: Ac
     absent = missing() if cuda and case.layout in FENCES else None
     if absent is not None:
         raise Unplaceable(absent)
-    reason = "" if case.layout == "arena" else f"layout {case.layout} has no poison"
-    reason = reason or independence_reason(case, contract, logical(case, contract, slots, page))
-    return Placement(case.layout, laid.allocations, laid.tensors, laid.regions, slots, not reason, reason)
+    return page, slots, laid

@@ -26,7 +26,7 @@ from kvcheck.memory.overrun import watch as watch_fences
 from kvcheck.memory.place import place
 from kvcheck.run.failure import failure_of, refusal_of
 from kvcheck.run.files import UnwritableError, write_atomic
-from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, UNWRITTEN, Job
+from kvcheck.run.protocol import EMISSION, FAILURE, PLACING, PREPARING, STAGE, UNWRITTEN, WRITING, Job
 from kvcheck.run.recorded import Recorder
 from kvcheck.run.reference import reference_store
 from kvcheck.run.shadowed import shadowed
@@ -67,7 +67,7 @@ def _run_case(job: Job, target: Target, device: torch.device, folder: Path) -> N
 def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emission:
     case, contract = job.case, target.contract
     stage = folder / STAGE
-    _note(stage, "placing the case")
+    _note(stage, PLACING)
     placement = place(case, contract, target.form, target.accepts, cuda=device.type == "cuda")
     memory = Memory(placement, device, job.fenced)
     fences = memory.fences()
@@ -82,10 +82,12 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     plan = list(LAUNCHES)
     with shadowed(job, target, memory, placement, inputs) as shadow:
         for number, step in enumerate(plan, 1):
-            _note(stage, f"launch {number}")
+            if launches:
+                _note(stage, f"{PREPARING} {number}")
             before = images(placement, case, contract, *step)
             memory.upload(before)
             shadow.begin(number)
+            _note(stage, f"launch {number}")
             with _witnessed(witness, on=number == 1), recorder.launch(number):
                 refusal = _launch(call, target, device)
             after = memory.download()
@@ -95,9 +97,9 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
             launches.append(_record(step, before, after, rows))
             if number == len(LAUNCHES):
                 plan += _more(case, launches)
+    _note(stage, WRITING)
     if (name := replaced()) is not None:
         raise TamperedError(f"the target has replaced {name} in its process, so nothing that is read there counts")
-    _note(stage, "writing the emission")
     recorder.write(launches)
     return Emission(
         case, contract, target.form, placement, memory.addresses(), tuple(launches), witness.copies(),

@@ -14,7 +14,19 @@ from kvcheck.diagnose.faults import FAULTS, form_names
 from kvcheck.judge.judge import judge
 from kvcheck.matrix.ids import axes_of, case_id
 from kvcheck.memory.overrun import Overrun, fenced, overrun
-from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, UNWRITTEN, Ended, Failure, TargetInfo
+from kvcheck.run.protocol import (
+    EMISSION,
+    FAILURE,
+    PLACING,
+    PREPARING,
+    STAGE,
+    STDERR,
+    UNWRITTEN,
+    WRITING,
+    Ended,
+    Failure,
+    TargetInfo,
+)
 from kvcheck.schema import (
     Case,
     CaseResult,
@@ -67,6 +79,9 @@ class Judged:
 def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expect_declared: bool) -> CaseResult:
     """The result of a case whose child has ended. Only an emission and exit status 0 together are judged."""
     process = ProcessVerdict(ended.exit, SIGNALS.get(ended.signal or 0), None, outside=ended.outside)
+    if (own := _own_work(ended, folder)) is not None:
+        error = msgspec.structs.replace(process, error=_told(folder) or _printed(folder))
+        return _unjudged(case, "inconclusive", own, ended, error)
     if ended.timed_out:
         halted = ", stopped by a signal" if ended.outside else ""
         reason = f"killed after {ended.seconds:.0f} s, at its time limit, in {_stage(folder)}{halted}"
@@ -74,9 +89,6 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     if ended.limit:
         reason = f"killed {ended.limit}, in {_stage(folder)}"
         return _unjudged(case, "crash", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
-    if (folder / UNWRITTEN).exists() and not (folder / EMISSION).exists():
-        reason = "kvcheck could not write what the case had left: is the disk of temporary files full?"
-        return _unjudged(case, "inconclusive", reason, ended, process)
     failure = _failure(folder)
     if failure is not None and ended.signal is None:
         outcome: Outcome = failure.kind
@@ -100,6 +112,33 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     if expect_declared and info.declares is not None:
         outcome = expected(outcome, info.declares, judged.diagnosis, judged.observable)
     return _result(case, outcome, judged, ended, msgspec.structs.replace(process, error=judged.error))
+
+
+def _own_work(ended: Ended, folder: Path) -> str | None:
+    """Why a case that did not end well says nothing of its kernel, or None: kvcheck's own work was under way.
+
+    Once the kernel has run, whatever fails may be its doing; but for the time that kvcheck takes.
+    """
+    stage = _stage(folder)
+    if ended.timed_out:
+        slow = not ended.outside and stage.startswith((PLACING, PREPARING, WRITING))
+        limit = f"its time limit of {ended.seconds:.0f} s was over in {stage}, which is kvcheck's own work"
+        return f"{limit}; --timeout gives it more" if slow else None
+    if not ended.limit and (folder / UNWRITTEN).exists() and not (folder / EMISSION).exists():
+        return "kvcheck could not write what the case had left: is the disk of temporary files full?"
+    if stage != PLACING:
+        return None
+    if ended.limit:
+        return f"killed {ended.limit}, in {stage}, before the kernel had run"
+    failure = _failure(folder)
+    if failure is not None and ended.signal is None:
+        return f"kvcheck could not place this case: {failure.summary}"
+    return f"{_ending(ended, folder)}, before the kernel had run"
+
+
+def _told(folder: Path) -> str | None:
+    failure = _failure(folder)
+    return None if failure is None else failure.error
 
 
 def compile_failure(message: str) -> Diagnosis:

@@ -14,19 +14,21 @@ import msgspec
 from kvcheck.contract import Contract
 from kvcheck.matrix.ids import case_id
 from kvcheck.memory.forms import Unplaceable
-from kvcheck.memory.place import place
+from kvcheck.memory.place import allocated, place
 from kvcheck.run.astray import MOST, Trial, Trials, eliminations, known, stopped, stopped_unseen, traced
 from kvcheck.run.confirm import chosen, confirm, job_of
 from kvcheck.run.feed import GRACE, Feed
 from kvcheck.run.judge_worker import Question
 from kvcheck.run.judges import Judges
 from kvcheck.run.keep import keep_emission
+from kvcheck.run.limits import limits_here
 from kvcheck.run.options import Options
 from kvcheck.run.order import Order, kernel_key
 from kvcheck.run.pool import Nursery, NurseryLostError
 from kvcheck.run.protocol import RECORDING, Ended, Job, TargetInfo
 from kvcheck.run.repeated import with_repetition
 from kvcheck.run.result import not_run, result_of
+from kvcheck.run.room import no_room
 from kvcheck.run.sanitized import with_runs
 from kvcheck.run.shadowed import read
 from kvcheck.schema import Case, CaseResult, Outcome, Placement, ProcessVerdict
@@ -102,11 +104,12 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
         run = _Run(cases, info, options, Path(folder), on_result)
         keys: dict[int, Hashable] = {}
         runnable: list[int] = []
+        most = limits_here().resident
         for number, case in enumerate(cases):
             if (known := earlier.get(case_id(case))) is not None:
                 run.done(number, known)
                 continue
-            kept_back = _not_here(nursery, info, options) or _not_taken(case, info, cuda=nursery.hello.cuda)
+            kept_back = _not_here(nursery, info, options) or _not_taken(case, info, most, cuda=nursery.hello.cuda)
             if kept_back is None:
                 runnable.append(number)
             else:
@@ -172,7 +175,7 @@ def _trace(run: _Run, nurseries: Sequence[Nursery], judges: Judges | None) -> No
     if not trials:
         return
     root = run.root / "astray"
-    root.mkdir()
+    root.mkdir(parents=True)
     options = replace(run.options, keep=None, records=None, witness="")
     again = _Again([each.case for each in trials], run.info, options, root, lambda _: None, trials=trials)
     Feed(nurseries, judges, Order(range(len(trials)), {}), again).run()
@@ -198,7 +201,14 @@ def _not_here(nursery: Nursery, info: TargetInfo, options: Options) -> tuple[Out
     return None
 
 
-def _not_taken(case: Case, info: TargetInfo, *, cuda: bool) -> tuple[Outcome, str] | None:
+def _not_taken(case: Case, info: TargetInfo, most: int, *, cuda: bool) -> tuple[Outcome, str] | None:
+    """Why a case is not run, or None. `most` are the bytes that a case's process may have: beyond, none is drawn."""
+    try:
+        size = allocated(case, info.contract, info.form, info.accepts, cuda=cuda)
+    except Unplaceable as error:
+        return "unsupported", str(error)
+    if (reason := no_room(case, size, most)) is not None:
+        return "inconclusive", reason
     reason = unsupported(case, info, cuda=cuda)
     return None if reason is None else ("unsupported", reason)
 

@@ -77,6 +77,53 @@ def test_a_timeout_is_one_whatever_the_child_wrote(tmp_path: Path) -> None:
     assert (result.outcome, result.reason) == ("timeout", "killed after 60 s, at its time limit, in launch 2")
 
 
+@pytest.mark.parametrize("stage", ["placing the case", "preparing launch 2", "writing the emission"])
+def test_the_time_that_kvcheck_takes_is_not_the_kernels(tmp_path: Path, stage: str) -> None:
+    """A large case may take its whole limit to draw: that says nothing of the kernel."""
+    (tmp_path / STAGE).write_text(stage, encoding="utf-8")
+    result = _result(tmp_path, Ended(0, None, 9, 60.3, timed_out=True))
+    assert result.outcome == "inconclusive"
+    assert result.reason.startswith(f"its time limit of 60 s was over in {stage}, which is kvcheck's own work")
+    stopped = _result(tmp_path, Ended(0, None, 9, 60.3, timed_out=True, outside=True))
+    assert stopped.outcome == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [
+        (
+            Ended(0, None, 9, 1.0, timed_out=False, limit="at its limit"),
+            "killed at its limit, in placing the case, before",
+        ),
+        (Ended(0, None, 11, 1.0, timed_out=False), "killed by SIGSEGV in placing the case, before the kernel had run"),
+        (
+            Ended(0, 70, None, 1.0, timed_out=False),
+            "exited with status 70 in placing the case, before the kernel had run",
+        ),
+    ],
+)
+def test_what_fails_before_the_kernel_has_run_is_not_its_doing(tmp_path: Path, ended: Ended, reason: str) -> None:
+    """Later it may be, whoever's code it is in: a kernel can break its process."""
+    (tmp_path / STAGE).write_text("placing the case", encoding="utf-8")
+    result = _result(tmp_path, ended)
+    assert result.outcome == "inconclusive"
+    assert result.reason.startswith(reason)
+    (tmp_path / STAGE).write_text("preparing launch 2", encoding="utf-8")
+    assert _result(tmp_path, ended).outcome == "crash"
+
+
+def test_an_exception_before_the_kernel_has_run_is_not_its_own(tmp_path: Path) -> None:
+    """A GPU that has no room for the case's tensors, say. The traceback stays with it."""
+    (tmp_path / STAGE).write_text("placing the case", encoding="utf-8")
+    _say(tmp_path, Failure("crash", "Traceback …", "OutOfMemoryError: no"))
+    result = _result(tmp_path)
+    assert (result.outcome, result.reason) == (
+        "inconclusive",
+        "kvcheck could not place this case: OutOfMemoryError: no",
+    )
+    assert result.process.error == "Traceback …"
+
+
 @pytest.mark.parametrize("kind", ["crash", "refused"])
 def test_what_a_child_says_of_itself_is_taken(tmp_path: Path, kind: Outcome) -> None:
     """The summary is the reason, the whole text stays beside it."""
