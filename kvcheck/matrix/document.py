@@ -12,6 +12,9 @@ import msgspec
 from kvcheck.errors import MatrixError
 from kvcheck.matrix.axes import AXES, Value, unknown_axis
 
+#: Bytes of a matrix file: what has more is no matrix, or a device.
+LARGEST = 64 << 20
+
 TABLES = ("axes", "fixed", "exclude", "case", "sample")
 
 
@@ -61,7 +64,9 @@ def read(path: Path) -> Document:
     """Read a matrix file. Raises MatrixError with one line: the file, the key, the value, and what is accepted."""
     place = _Place(path)
     try:
-        text = path.read_bytes().decode("utf-8")
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        text = data.decode("utf-8-sig")  # editors put a mark in front
     except FileNotFoundError:
         raise place.error("no such file") from None
     except IsADirectoryError:
@@ -70,6 +75,8 @@ def read(path: Path) -> Document:
         raise place.error(f"is not UTF-8 at byte {error.start}; expected a TOML file") from None
     except OSError as error:
         raise place.error(f"cannot be read: {error.strerror}") from None
+    if len(data) > LARGEST:
+        raise place.error(f"is larger than {LARGEST >> 20} MiB; expected a TOML file")
     try:
         content: dict[str, object] = msgspec.toml.decode(text + "\n")  # the end of the last line has a number then
     except (msgspec.DecodeError, ValueError) as error:

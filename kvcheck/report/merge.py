@@ -30,7 +30,10 @@ def find(folders: Sequence[Path]) -> list[tuple[Path, Report]]:
     """Every report below some folders, or in files. Raises ReportError where a folder has none."""
     found: list[tuple[Path, Report]] = []
     for folder in folders:
-        files = sorted(folder.rglob("report.json")) if folder.is_dir() else [folder]
+        try:
+            files = sorted(folder.rglob("report.json")) if folder.is_dir() else [folder]
+        except OSError as error:  # a folder below it that is gone, or nobody's to read
+            raise ReportError(f"{one_line(str(folder))}: cannot be searched: {error.strerror or error}") from error
         if not files:
             raise ReportError(f"{one_line(str(folder))}: holds no report.json")
         found += [(file, read(file)) for file in files]

@@ -116,3 +116,16 @@ def test_what_is_no_text_file(tmp_path: Path) -> None:
         with pytest.raises(MatrixError) as raised:
             read(tmp_path / name)
         assert str(raised.value) == f"{tmp_path / name}: {message}"
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+    """Some editors put it in front of every file."""
+    (tmp_path / "m.toml").write_bytes(b"\xef\xbb\xbf[axes]\ntokens = [1]\n")
+    assert read(tmp_path / "m.toml").axes == {"tokens": (1,)}
+
+
+def test_what_never_ends_is_no_matrix() -> None:
+    """A device is read as far as a matrix may go."""
+    with pytest.raises(MatrixError) as raised:
+        read(Path("/dev/zero"))
+    assert str(raised.value) == "/dev/zero: is larger than 64 MiB; expected a TOML file"

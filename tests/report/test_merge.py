@@ -221,3 +221,14 @@ def test_other_lists_of_a_report_are_put_together() -> None:
     (merged,) = merge([longer(first, {"a": 1}, {"b": 2}), longer(second, {"b": 2}, {"c": 3})])
     assert isinstance(merged, Longer)
     assert merged.said == ({"a": 1}, {"b": 2}, {"c": 3})
+
+
+def test_a_folder_that_cannot_be_searched_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may go while it is read, as those of processes do."""
+
+    def gone(*_: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "rglob", gone)
+    with pytest.raises(ReportError, match="cannot be searched: No such file or directory"):
+        find([tmp_path])
