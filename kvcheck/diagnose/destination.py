@@ -53,11 +53,15 @@ def hold(part: Part, destination: Destination) -> Held | None:
     # A unit that is right, for another one like it was put there, may stand where nothing is due as well.
     astray = np.isin(places, final(part.facts).stray).any(axis=2) & elsewhere
     suspect |= astray
-    stands = part.stands(destination.at) & suspect[:, :, None]
+    there_too = part.stands(destination.at)
+    stands = there_too & suspect[:, :, None]
     # Of units that overlap the last is left, and what lies outside memory is not seen: neither is held against it.
     hidden = _overlapped(part, places)
     hidden |= ~final(part.facts).gather(part.placed.allocation, destination.at).inside
     found = suspect & (stands | hidden).all(axis=2)
+    # Nor is what looks right where it is due because another unit, moved there, is like it.
+    taken = places[:, :, 0][elsewhere & there_too.all(axis=2)]
+    filled = np.isin(placed_positions(part.placed, part.due_at[:, :, :1]).reshape(found.shape), taken)
     there = places[stands & found[:, :, None]]
     if not len(there):
         return None
@@ -76,7 +80,7 @@ def hold(part: Part, destination: Destination) -> Held | None:
         proof += (
             int(np.isin(np.unique(places[stands & found[:, :, None] & ~hidden]), final(part.facts).stray).sum()) // 4
         )
-    return Held(destination, moved, explained, proof, int((elsewhere & ~part.bad & ~found).sum()))
+    return Held(destination, moved, explained, proof, int((elsewhere & ~part.bad & ~found & ~filled).sum()))
 
 
 def _overlapped(part: Part, places: Indices) -> Mask:
