@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from kvcheck.report import exercised, outcomes
+from kvcheck.report.division import division
 from kvcheck.report.equal_inputs import equal_inputs
 from kvcheck.report.exit_codes import does_not_compile, fails, ran
 from kvcheck.report.plain import number, one_line
@@ -140,7 +141,7 @@ def notes(report: Report, *, strict: bool = False) -> list[str]:
             f"{tensor} by {operator} in {number(n, 'case')}" for (tensor, operator), n in copied.most_common(4)
         )
         lines.append(f"The target copies {what}{', and more' if len(copied) > 4 else ''}.")
-    lines += compiled(report)
+    lines += compiled(report) + division(report)
     lines += together(report)
     lines += _equal_inputs(report)
     unsteady = [case for case in report.cases if case.cold_confirmed is False]
