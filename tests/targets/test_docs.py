@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import pytest
 import torch
 from sketches.arithmetic import e4m3
@@ -143,6 +145,12 @@ def block_with(text: str) -> int:
 def contracts() -> dict[str, Contract]:
     """The contracts of the page, by their names there."""
     return {name: value for name, value in run_block(block_with("divide = ")).items() if isinstance(value, Contract)}
+
+
+def test_the_defaults_of_a_form_are_those_of_the_page() -> None:
+    """Every field, in order, with the value that it has where nothing is said."""
+    rows = re.findall(r'^\| `(\w+)`[^|]*\| `("?\w+"?)` \|', TEXT[TEXT.index("| term of `Form`") :], flags=re.MULTILINE)
+    assert {name: ast.literal_eval(value) for name, value in rows} == msgspec.structs.asdict(Form())
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
