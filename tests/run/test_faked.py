@@ -77,6 +77,11 @@ FAKED = {
         "Internal Sanitizer Error", "inconclusive", text=f"{BANNER}========= Internal Sanitizer Error\n{printed(0)}"
     ),
     "words that nobody knows": Faked("Something new", "inconclusive", text=f"{printed(0)}========= Something new\n"),
+    "a record in the log alone": Faked(
+        "its log has 1 records, and 0 were saved", "inconclusive",
+        text=f"{BANNER}{TEXT}========= ERROR SUMMARY: 0 errors\n",
+    ),
+    "half of a line": Faked("the tool said: Inval", "inconclusive", text=f"===Inval\n{printed(0)}"),
     "no tool": Faked("kept no log", "inconclusive", b"", "bash: compute-sanitizer: not found\n", 127, logged=False),
     "a summary that the program printed": Faked("kept no log", "inconclusive", logged=False),
     "records that the program printed": Faked(

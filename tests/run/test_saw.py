@@ -56,6 +56,20 @@ def test_a_run_with_nothing_else_is_not_clean() -> None:
     assert run.reason.startswith(f"all that it has are 1 record of {TORCHS}: torch's own")
 
 
+def test_a_kernels_namespace_is_in_the_log_alone() -> None:
+    """As the tool has it: the saved record's kernel could be anybody's, the printed one's is torch's."""
+    xml = saved([record(UNSTORED, address=AT, kernel="elementwise_kernel")])
+    printed_record = f"""========= {UNSTORED}
+=========     at {TORCHS}+0xe0 in /kernels/store.py:58
+=========     by thread (0,0,0) in block (0,0,0)
+=========     Address {AT:#x}
+"""
+    text = printed_record + printed(1, "error")
+    assert told(xml, text, FOUND, "initcheck").left_out == (f"1 record of {TORCHS}",)
+    other = text.replace("thread (0", "thread (1")  # of another access: then nothing is known of the kernel
+    assert [each.kernel for each in told(xml, other, FOUND, "initcheck").records] == ["elementwise_kernel"]
+
+
 def test_torch_past_the_end_is_the_targets_fault() -> None:
     """It goes where the target has it go."""
     run = told(saved([record("Invalid __global__ read of size 2 bytes", address=AT, kernel=TORCHS)]), printed(1), FOUND)

@@ -121,6 +121,20 @@ def test_it_is_found_with_its_version(fake: Sanitizer) -> None:
     assert fake.version == "2025.3.1"
 
 
+@pytest.mark.parametrize("tool", ["memcheck", "initcheck"])
+def test_how_it_is_called(tmp_path: Path, tool: str) -> None:
+    """Every record, whole paths, a status of its own; what memcheck alone takes is for memcheck alone."""
+    path = tmp_path / "tool"
+    path.write_text('#!/bin/sh\necho "$@"\nexit 3\n', encoding="utf-8")
+    path.chmod(0o755)
+    output = Sanitizer(str(path), "1").run(tool, ["program", "--option"], tmp_path, timeout=60.0)
+    assert (output.exit, output.logged, output.xml) == (3, False, b"")
+    for option in ("--print-limit 0", "--strip-paths no", "--error-exitcode 66", f"--tool {tool} --xml --save"):
+        assert f"{option} " in output.text
+    assert ("--padding 1048576" in output.text) == (tool == "memcheck")
+    assert output.text.endswith("program --option\n")
+
+
 def test_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence: where it comes from, and what needs none."""
     monkeypatch.setattr(compute_sanitizer, "_places", list)
