@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
-import msgspec
-
-from kvcheck import choices
 from kvcheck.contract import Accepts, Contract, EncoderContract, Form, LoadContract
-from kvcheck.errors import Refused, TargetError
+from kvcheck.declared import check_beside, check_function, checked, checked_name, refusals
+from kvcheck.errors import Refused
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,8 +16,6 @@ if TYPE_CHECKING:
     StoreFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor, "Cache"], None]
     LoadFunction: TypeAlias = Callable[[Tensor, "Cache", "Output"], None]
     EncoderFunction: TypeAlias = Callable[[Tensor, Tensor], None]
-
-_Data = TypeVar("_Data", Contract, LoadContract, EncoderContract, Accepts, Form)
 
 
 @dataclass(frozen=True)
@@ -184,6 +179,10 @@ class LoadTarget:
 
 Target: TypeAlias = "StoreTarget | LoadTarget"
 
+#: The store and load targets of this process, in the order of their declaration: two functions of one name leave a
+#: module only the second.
+DECLARED: list[Target] = []
+
 
 @dataclass(frozen=True)
 class EncoderTarget:
@@ -214,14 +213,17 @@ def store_target(
     `declares` names the fault of a known-bad kernel, for `--expect-declared` alone. `prepare` builds what must be
     built before the first case. Raises TargetError where a value is not one that kvcheck knows.
     """
-    checked = _checked(name, contract, Contract, "contract")
-    limits = _checked(name, Accepts() if accepts is None else accepts, Accepts, "accepts")
-    form = _checked(name, Form() if cache is None else cache, Form, "cache")
-    names = _refusals(name, refuses)
+    promised = checked(checked_name(name), contract, Contract, "contract")
+    limits = checked(name, Accepts() if accepts is None else accepts, Accepts, "accepts")
+    form = checked(name, Form() if cache is None else cache, Form, "cache")
+    names = refusals(name, refuses)
+    check_beside(name, declares, prepare)
 
     def declare(function: StoreFunction) -> StoreTarget:
-        _parameters(name, function, 4, "k, v, slots, cache")
-        return StoreTarget(name, function, checked, limits, form, names, declares, prepare)
+        check_function(name, function, 4, "k, v, slots, cache")
+        target = StoreTarget(name, function, promised, limits, form, names, declares, prepare)
+        DECLARED.append(target)
+        return target
 
     return declare
 
@@ -237,14 +239,17 @@ def load_target(
     prepare: Callable[[], None] | None = None,
 ) -> Callable[[LoadFunction], LoadTarget]:
     """Declare a function of (slots, cache, out) as a load target. Its options are those of `store_target`."""
-    checked = _checked(name, contract, LoadContract, "contract")
-    limits = _checked(name, Accepts() if accepts is None else accepts, Accepts, "accepts")
-    form = _checked(name, Form() if cache is None else cache, Form, "cache")
-    names = _refusals(name, refuses)
+    promised = checked(checked_name(name), contract, LoadContract, "contract")
+    limits = checked(name, Accepts() if accepts is None else accepts, Accepts, "accepts")
+    form = checked(name, Form() if cache is None else cache, Form, "cache")
+    names = refusals(name, refuses)
+    check_beside(name, declares, prepare)
 
     def declare(function: LoadFunction) -> LoadTarget:
-        _parameters(name, function, 3, "slots, cache, out")
-        return LoadTarget(name, function, checked, limits, form, names, declares, prepare)
+        check_function(name, function, 3, "slots, cache, out")
+        target = LoadTarget(name, function, promised, limits, form, names, declares, prepare)
+        DECLARED.append(target)
+        return target
 
     return declare
 
@@ -260,11 +265,13 @@ def encoder_target(
     multiple of 65536. The function writes the code of every element, and nothing else. Raises TargetError where a value
     is not one that kvcheck knows.
     """
-    checked = _checked(name, EncoderContract() if contract is None else contract, EncoderContract, "contract")
+    promised = checked(
+        checked_name(name), EncoderContract() if contract is None else contract, EncoderContract, "contract"
+    )
 
     def declare(function: EncoderFunction) -> EncoderTarget:
-        _parameters(name, function, 2, "x, out")
-        return EncoderTarget(name, function, checked)
+        check_function(name, function, 2, "x, out")
+        return EncoderTarget(name, function, promised)
 
     return declare
 
@@ -280,31 +287,3 @@ def fused(k: Tensor, v: Tensor) -> Tensor:
         raise Refused("V's heads do not follow K's heads in one fused tensor")
     shape = (k.shape[0], k.shape[1] + v.shape[1], k.shape[2])
     return k.as_strided(shape, k.stride())
-
-
-def _checked(target: str, value: _Data, kind: type[_Data], key: str) -> _Data:
-    """`value` with every field checked against its declared type. Raises TargetError."""
-    if not isinstance(value, kind):
-        raise TargetError(f"target {target!r}: {key} is {type(value).__name__}; expected kvcheck.{kind.__name__}")
-    try:
-        return msgspec.convert(msgspec.to_builtins(value), kind)
-    except (msgspec.ValidationError, TypeError) as error:
-        raise TargetError(f"target {target!r}: {key}: {choices.sentence(value, error)}") from error
-
-
-def _refusals(target: str, refuses: Sequence[object]) -> tuple[str, ...]:
-    """The qualified names of the exceptions that mean a refusal. Raises TargetError for anything else."""
-    names = []
-    for kind in refuses:
-        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
-            raise TargetError(f"target {target!r}: refuses has {kind!r}; expected exception classes")
-        names.append(f"{kind.__module__}.{kind.__qualname__}")
-    return tuple(names)
-
-
-def _parameters(target: str, function: Callable[..., None], count: int, expected: str) -> None:
-    """Check that a function can be called with `count` positional arguments. Raises TargetError."""
-    try:
-        inspect.signature(function).bind(*range(count))
-    except (TypeError, ValueError) as error:
-        raise TargetError(f"target {target!r}: the function does not take ({expected}): {error}") from error

@@ -5,6 +5,7 @@ All of it is frozen data. Users import these names from `kvcheck`; nothing here 
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Literal, TypeAlias
 
@@ -52,10 +53,10 @@ class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="com
             raise ValueError(
                 f"granularity is {self.granularity!r}; expected token_head, token, head, tensor or block:N"
             )
-        if not self.maximum > 0:
-            raise ValueError(f"maximum is {self.maximum!r}; expected a number above zero")
-        if not self.eps >= 0:
-            raise ValueError(f"eps is {self.eps!r}; expected zero or more")
+        if not 0 < self.maximum < math.inf:
+            raise ValueError(f"maximum is {self.maximum!r}; expected a finite number above zero")
+        if not 0 <= self.eps < math.inf:
+            raise ValueError(f"eps is {self.eps!r}; expected zero or more, and finite")
 
     @property
     def declared_ulps(self) -> int:

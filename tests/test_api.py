@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -130,6 +131,50 @@ def test_refusals_are_exception_classes(wrong: object) -> None:
     with pytest.raises(TargetError) as caught:
         store_target("mine", contract=CONTRACT, refuses=(AssertionError, wrong))  # type: ignore[arg-type]
     assert one_line(caught) == f"refuses has {wrong!r}; expected exception classes"
+
+
+def test_a_refusal_is_no_exception_at_all() -> None:
+    """Who refuses by Exception refuses by every mistake, and would never crash."""
+    for wide in (Exception, BaseException):
+        with pytest.raises(TargetError) as caught:
+            store_target("mine", contract=CONTRACT, refuses=(wide,))
+        assert one_line(caught).startswith(f"refuses has {wide.__name__}, which any crash is")
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", contract=CONTRACT, refuses=ValueError)  # type: ignore[arg-type]
+    assert one_line(caught) == "refuses is <class 'ValueError'>; expected a tuple of exception classes"
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\n", " a", "a::b", "\x1b[31m", 5, None])
+def test_a_name_is_text_that_can_be_said(name: object) -> None:
+    """On a command line and in a report."""
+    with pytest.raises(TargetError) as caught:
+        store_target(name, contract=CONTRACT)  # type: ignore[arg-type]
+    assert str(caught.value) == f"a target is named {name!r}; expected printable text without '::'"
+
+
+def test_what_stands_beside_a_contract_is_checked() -> None:
+    """A fault's name, a function."""
+    with pytest.raises(TargetError) as caught:
+        store_target("mine", contract=CONTRACT, declares=5)  # type: ignore[arg-type]
+    assert one_line(caught) == "declares is 5; expected the name of a fault"
+    with pytest.raises(TargetError) as caught:
+        load_target("mine", contract=LoadContract(), prepare="make")  # type: ignore[arg-type]
+    assert one_line(caught) == "prepare is 'make'; expected a function"
+
+
+def test_a_function_that_a_call_does_not_run_is_none() -> None:
+    """A coroutine, a generator: their callers have to do more than call."""
+
+    async def later(k: object, v: object, slots: object, cache: object) -> None:
+        raise AssertionError(k, v, slots, cache)
+
+    def stepwise(k: object, v: object, slots: object, cache: object) -> Iterator[object]:
+        yield k, v, slots, cache
+
+    for function in (later, stepwise):
+        with pytest.raises(TargetError) as caught:
+            store_target("mine", contract=CONTRACT)(function)  # type: ignore[arg-type]
+        assert one_line(caught) == "the function is async or yields: a call of it runs nothing"
 
 
 def test_a_function_must_take_what_it_will_be_given() -> None:

@@ -90,7 +90,7 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
         reason = f"killed {ended.limit}, in {_stage(folder)}"
         return _unjudged(case, "crash", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
     failure = _failure(folder)
-    if failure is not None and ended.signal is None:
+    if failure is not None and ended.signal is None and (failure.kind != "refused" or ended.exit == 0):
         outcome: Outcome = failure.kind
         process = msgspec.structs.replace(process, error=failure.error)
         found = () if failure.compiler is None else (compile_failure(failure.compiler),)

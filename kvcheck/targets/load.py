@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from kvcheck.api import LoadTarget, StoreTarget, Target
+from kvcheck.api import DECLARED, LoadTarget, StoreTarget, Target
 from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.targets.engine import MissingEngineError
 from kvcheck.targets.plugins import Plugin, plugins
@@ -150,9 +150,13 @@ def _module_of(name: str) -> str:
 
 
 def _targets_in(module: ModuleType) -> dict[str, Loaded]:
-    """The targets a module declares, in order; those it imported from elsewhere are left out."""
+    """The targets a module declares, in order; those it imported from elsewhere are left out.
+
+    A target whose function's name was used again, in a loop say, comes after those that the module still names.
+    """
     found: dict[str, Loaded] = {}
-    for value in vars(module).values():
+    unnamed = [each for each in DECLARED if getattr(each.function, "__globals__", None) is vars(module)]
+    for value in (*vars(module).values(), *unnamed):
         if isinstance(value, StoreTarget | LoadTarget) and value.function.__module__ == module.__name__:
             if value.name in found and found[value.name].target is not value:
                 raise TargetError(f"{module.__name__} declares two targets {value.name!r}; expected a name for each")

@@ -134,6 +134,14 @@ def test_what_a_child_says_of_itself_is_taken(tmp_path: Path, kind: Outcome) -> 
     assert result.process.error == "line\nAssertionError: no"
 
 
+def test_a_refusal_whose_process_then_fails_is_a_crash(tmp_path: Path) -> None:
+    """Who refuses leaves everything as it was, its process included."""
+    _say(tmp_path, Failure("refused", "Refused: no", "Refused: no"))
+    (tmp_path / STAGE).write_text("launch 1", encoding="utf-8")
+    result = _result(tmp_path, Ended(0, 3, None, 1.0, timed_out=False))
+    assert (result.outcome, result.reason) == ("crash", "exited with status 3 in launch 1")
+
+
 def test_an_emission_that_cannot_be_read_is_inconclusive(tmp_path: Path) -> None:
     """A half-written file is neither the target's fault nor a pass."""
     (tmp_path / EMISSION).write_bytes(b"\x93")

@@ -56,6 +56,23 @@ def test_every_target_of_a_file_is_loaded_in_order(write: Write) -> None:
     ]
 
 
+LOOP = """
+    from kvcheck import Computed, Contract, store_target
+
+    for maximum in (240.0, 448.0):
+        @store_target(f"maximum-{maximum:.0f}", contract=Contract(scale=Computed("token_head", maximum=maximum)))
+        def storing(k, v, slots, cache): pass
+"""
+
+
+def test_targets_whose_functions_share_a_name_are_all_there(write: Write) -> None:
+    """A loop leaves the module one function, and had silently left one target."""
+    found = load(str(write("loop.py", LOOP)))
+    assert sorted(one.target.name for one in found) == ["maximum-240", "maximum-448"]
+    (again,) = load(f"{write('loop.py', ONE)}")
+    assert again.target.name == "first"
+
+
 @pytest.mark.parametrize(("wanted", "name"), [("a-load", "a-load"), ("loading", "a-load"), ("storing", "z-store")])
 def test_one_target_of_a_file_is_chosen_by_its_name_or_its_functions(write: Write, wanted: str, name: str) -> None:
     """`file.py::NAME` takes the one that is printed in reports, and the one that stands in the file."""
