@@ -110,7 +110,7 @@ class CodeFault:
         due = facts.stored(tensor, facts.values(tensor))
         scaled, known = facts.scaled(tensor, due)
         admitted = False
-        for before in facts.launches() if self._reads else (facts,):
+        for before in facts.launches(tensor) if self._reads else (facts,):
             seen = Seen(before, tensor, scaled, due.codes, due.codes, np.zeros_like(known), known)
             coded = next((made for form in forms if (made := form(seen)) is not None), None)
             if coded is None:

@@ -86,7 +86,7 @@ class Facts:
     @cached_property
     def memory(self) -> SourceMemory:
         """Memory before launch 1; of those that `launches` gives, before theirs."""
-        return SourceMemory.of(self.emission, self._step.prefill, self._step.poison)
+        return SourceMemory.of(self.emission, *self._step)
 
     def standing(self) -> Facts:
         """The same with the rows that stand in the end: of tokens that share a slot, the last one's."""
@@ -97,10 +97,15 @@ class Facts:
         other._right = {}  # noqa: SLF001
         return other
 
-    def launches(self) -> Iterator[Facts]:
-        """The same with the memory before each of the launches that every case has."""
+    def launches(self, tensor: Tensor) -> Iterator[Facts]:
+        """The same with the memory before each of the launches in which `tensor` holds its own values.
+
+        Those that every case has, and the one in which a crossed case redraws the sibling.
+        """
         yield self
-        for step in LAUNCHES[1:]:
+        cross = self.emission.case.cross
+        crossed = [] if cross in ("none", tensor) else [LAUNCHES[0]._replace(redrawn="v" if tensor == "k" else "k")]
+        for step in (*LAUNCHES[1:], *crossed):
             other = copy.copy(self)
             other.__dict__.pop("memory", None)
             other._step = step  # noqa: SLF001 - a copy of this very object

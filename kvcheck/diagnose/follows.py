@@ -6,6 +6,7 @@ where 1 and 3 differ. A crossed launch holds other values of one tensor.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,10 +20,12 @@ from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask, Stored
 from kvcheck.diagnose.part import KINDS, Kind, Part, part, parts
 from kvcheck.draw.image import prefill_rows
-from kvcheck.emission import PREFILLS, row_array, scale_values
+from kvcheck.emission import LAUNCHES, PREFILLS, row_array, scale_values
+from kvcheck.formats import bits
 from kvcheck.formats.apply import contract_format
 from kvcheck.formats.arithmetic import element_scales, legal_scales, right_codes, right_scales
 from kvcheck.formats.decode import decode
+from kvcheck.formats.magnitude import magnitudes
 from kvcheck.schema import Launch, Prefill, Tensor
 
 
@@ -83,8 +86,8 @@ class Nondeterministic:
     forms = ("",)
 
     def shown(self, facts: Facts) -> dict[str, bool]:
-        """Whether rounding by chance would show: enough scaled values lie between two codes."""
-        return {"": any(_between(facts, tensor) >= ENOUGH for tensor in TENSORS)}
+        """Whether rounding by chance would show: so many scaled values lie between two codes that some go wrong."""
+        return {"": sum(_luck(facts, tensor) for tensor in TENSORS) < math.log(HARDLY)}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """The wrong codes of rows that change between launches 1 and 4."""
@@ -115,7 +118,7 @@ class ForeignRead:
 
     def shown(self, facts: Facts) -> dict[str, bool]:
         """Whether an amax over one element behind the last head would be another in one of the launches."""
-        found = (_wide_rows(before, tensor, None) for before in facts.launches() for tensor in TENSORS)
+        found = (_wide_rows(before, tensor, None) for tensor in TENSORS for before in facts.launches(tensor))
         return {self.forms[0]: any(bool(rows.any()) for rows in found)}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
@@ -128,8 +131,8 @@ class ForeignRead:
         return made + [each for each in (*followed, *crossed) if each.tensor not in told]
 
 
-#: Values between two codes, of which hardly a launch rounds all alike.
-ENOUGH = 16
+#: How likely a kernel that rounds by chance may be to get through the launches of a case, where it is said to fail.
+HARDLY = 1e-6
 
 
 @lru_cache(maxsize=2)
@@ -253,15 +256,21 @@ def _stale_scale_shows(facts: Facts, tensor: Tensor) -> bool:
         return any(bool(((_prefilled(held, letter) > due) & alone).any()) for letter in PREFILLS)
 
 
-def _between(facts: Facts, tensor: Tensor) -> int:
-    """How many scaled values lie between two codes: those that the codes do not give back."""
-    x = facts.values(tensor)
-    stored = facts.stored(tensor, x)
-    scaled, _ = facts.scaled(tensor, stored)
-    values = decode(stored.codes, contract_format(facts.contract))
-    with np.errstate(invalid="ignore"):
-        inside = np.abs(scaled) < np.nanmax(np.abs(values), initial=0)
-    return int((inside & np.isfinite(scaled) & (values != scaled)).sum())
+def _luck(facts: Facts, tensor: Tensor) -> float:
+    """The logarithm of how likely all launches are to round all values to nearest, each up as often as it lies high.
+
+    Equal values are one, as they may share their chance, and values of subnormal codes are left out.
+    """
+    x, number_format = facts.values(tensor), contract_format(facts.contract)
+    scaled = np.unique(facts.scaled(tensor, facts.stored(tensor, x))[0])
+    size = np.abs(scaled[np.isfinite(scaled)]).astype(np.float64)
+    low = magnitudes(bits.encode(size.astype(np.float32), number_format, rounding="rtz"), number_format)
+    least = 0 if number_format.integer else 1 << number_format.mantissa_bits
+    inside = (low >= least) & (low < number_format.largest)
+    size, low = size[inside], low[inside]
+    below, above = (decode((low + step).astype(np.uint8), number_format).astype(np.float64) for step in (0, 1))
+    part = (size - below) / (above - below)
+    return len(LAUNCHES) * float(np.log1p(-np.minimum(part, 1 - part)).sum())
 
 
 def _wide_rows(facts: Facts, tensor: Tensor, emitted: Stored | None) -> Mask:

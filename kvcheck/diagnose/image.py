@@ -10,7 +10,7 @@ import numpy.typing as npt
 from kvcheck.addresses import Offsets, byte_offsets, element_offsets
 from kvcheck.draw import dtypes
 from kvcheck.draw.image import images
-from kvcheck.schema import ITEMSIZE, Dtype, Emission, Placed, Poison, Prefill
+from kvcheck.schema import ITEMSIZE, Dtype, Emission, Placed, Poison, Prefill, Tensor
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
@@ -40,9 +40,11 @@ class SourceMemory:
         self._shift = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])[:-1] - self._starts
 
     @classmethod
-    def of(cls, emission: Emission, prefill: Prefill = "A", poison: Poison = "A") -> SourceMemory:
-        """The memory of an emission before a launch with that prefill and poison."""
-        made = images(emission.placement, emission.case, emission.contract, prefill, poison)
+    def of(
+        cls, emission: Emission, prefill: Prefill = "A", poison: Poison = "A", redrawn: Tensor | None = None
+    ) -> SourceMemory:
+        """The memory of an emission before a launch with that prefill and poison, and other values in `redrawn`."""
+        made = images(emission.placement, emission.case, emission.contract, prefill, poison, redrawn)
         return cls(made, emission.addresses)
 
     def pieces(self) -> list[tuple[int, Bytes]]:

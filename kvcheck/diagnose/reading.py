@@ -99,7 +99,7 @@ def rows(facts: Facts, reading: Reading) -> Floats:
 
 def shows(facts: Facts, reading: Reading) -> bool:
     """Whether a kernel that reads so leaves a byte that a right one may not, in one of the launches."""
-    return any(fails_reading(facts, reading.tensor, rows(before, reading)) for before in facts.launches())
+    return any(fails_reading(facts, reading.tensor, rows(before, reading)) for before in facts.launches(reading.tensor))
 
 
 def explanation(facts: Facts, reading: Reading) -> Explanation | None:

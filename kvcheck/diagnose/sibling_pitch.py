@@ -45,7 +45,7 @@ class SiblingPitch:
             fails_reading(facts, tensor, before.read(used))
             for used in _readings(facts, tensor)
             if used.strides[1:] == own.strides[1:]
-            for before in facts.launches()
+            for before in facts.launches(tensor)
         )
 
     def explanations(self, facts: Facts) -> list[Explanation]:
