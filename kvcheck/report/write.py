@@ -71,10 +71,16 @@ def encode(report: Report) -> bytes:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Put `data` at `path` in one step, so that the file is whole at any instant. Raises ReportError."""
+    """Put `data` at `path` in one step, so that the file is whole at any instant. Raises ReportError.
+
+    A pipe or a device is written to: a step that put a file in its place would take it from everybody.
+    """
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(data)
+            return
         try:
             with part.open("xb") as file:
                 file.write(data)

@@ -27,6 +27,7 @@ from kvcheck.run.encode_sweep import ALL, HALF, every, halves, some
 from kvcheck.run.encode_watch import Reference, Watch, prove
 from kvcheck.run.encoders import Encoder, encoders
 from kvcheck.run.environment import environment
+from kvcheck.run.failure import kept
 from kvcheck.targets.encoders import load_encoders
 
 
@@ -123,7 +124,7 @@ def _raised(one: Encoder, error: Exception) -> dict[str, object]:
     """What an encoder's exception comes to. A lowering that this GPU's assembler does not take is no fault."""
     said = compile_failure(error)
     if said is None:
-        return {"outcome": "crash", "reason": "".join(traceback.format_exception(error))[-4000:]}
+        return {"outcome": "crash", "reason": kept("".join(traceback.format_exception(error))[-4000:], 4000)}
     if one.execution == "lowered" and _from_assembler(error):
         return {"outcome": "unsupported", "reason": f"this GPU cannot run the lowering for {one.arch}: {said}"}
     return {"outcome": "crash", "reason": said, "faults": (Named("compile-failure", said, 0, 0),)}

@@ -293,3 +293,20 @@ def test_fields_of_a_newer_version_are_passed_over() -> None:
 
     grow(top)
     assert decode(json.dumps(top).encode()) == made
+
+
+def test_a_pipe_or_a_device_is_written_to_and_stays(tmp_path: Path) -> None:
+    """`--junit /dev/stdout`, as root, had put a file in the place of the device."""
+    pipe, name = tmp_path / "pipe", tmp_path / "name"
+    os.mkfifo(pipe)
+    name.symlink_to(pipe)
+    for path in (pipe, name):
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            replace(path, b"whole")
+            assert os.read(reader, 99) == b"whole"
+        finally:
+            os.close(reader)
+    assert pipe.is_fifo()
+    assert name.is_symlink()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["name", "pipe"]
