@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from kvcheck.contract import LoadContract
 from kvcheck.diagnose.arbitrate import arbitrate
 from kvcheck.diagnose.elsewhere import elsewhere
@@ -24,6 +26,13 @@ def diagnose(emission: Emission, verdict: Verdict) -> tuple[Diagnosis, ...]:
     if isinstance(emission.contract, LoadContract) or not _condemned(verdict):
         return ()
     facts = Facts(emission, emission.contract, verdict)
+    # A kernel may have left any numbers, infinities and NaN among them, and forms calculate with what they find.
+    with np.errstate(all="ignore"):
+        return _named(facts)
+
+
+def _named(facts: Facts) -> tuple[Diagnosis, ...]:
+    """What the faults say, the one that explains most first."""
     found = [made for fault in FAULTS for made in fault.explanations(facts)]
     found = [made for made in found if not (made.of_rows and follows_cache(facts, made))]
     return arbitrate(facts, [*found, *elsewhere(facts, found, NUMERIC)])

@@ -26,6 +26,6 @@ def observable_counts(faults: Sequence[str], cases: Sequence[CaseResult]) -> dic
 
 
 def unobservable(faults: Sequence[str], cases: Sequence[CaseResult]) -> tuple[str, ...]:
-    """The faults that no case could have shown, in the order of `faults`."""
+    """The faults that no case would have shown in each of their forms, in the order of `faults`."""
     counts = observable_counts(faults, cases)
     return tuple(fault for fault in faults if counts[fault] == 0)

@@ -47,6 +47,9 @@ def decode(data: bytes) -> Report:
         top["target"] = {**target, **_known(target)}
     report = msgspec.convert(top, Report)
     observable_counts(report.faults, report.cases)
+    for case in report.cases:
+        if case.shown and not 0 <= min(case.shown) <= max(case.shown) < len(report.forms):
+            raise ValueError(f"case {case.id}: shown points outside the {len(report.forms)} forms of the report")
     return report
 
 

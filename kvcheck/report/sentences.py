@@ -184,13 +184,13 @@ def _equal_inputs(report: Report) -> list[str]:
 
 
 def unobservable(report: Report) -> str:
-    """The faults that no case could have shown."""
+    """The faults that no case rules out: in each, some form of them would have hidden."""
     if not report.faults:
         return "Which faults these cases could have shown was not computed."
     if not report.unobservable:
         return f"Each of the {len(report.faults)} known faults was observable in at least one case."
     names = ", ".join(one_line(fault) for fault in report.unobservable)
-    return f"No case could have shown {len(report.unobservable)} of {len(report.faults)} faults: {names}."
+    return f"No case rules out {len(report.unobservable)} of {len(report.faults)} faults: {names}."
 
 
 def unexercised(report: Report, but: Collection[str] = ()) -> list[str]:

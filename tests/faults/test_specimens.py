@@ -9,6 +9,7 @@ from kvcheck.targets.load import check_name, load, names
 
 from .running import Results, default, run_file
 from .specimens import SPECIMENS, channels
+from .test_observability import held, is_like_store
 
 #: The slugs that a specimen may declare: the vocabulary of reports.
 FAULTS = {
@@ -53,6 +54,18 @@ def test_a_specimen_fails_where_its_fault_shows(name: str, results: Results) -> 
     shown, _ = results[f"specimen:{name}"]
     assert channels(shown) >= SPECIMENS[name].channels, (shown.outcome, shown.reason)
     assert shown.outcome == ("crash" if name == "exact-range" else _outcome(shown))
+
+
+def test_a_specimen_fails_where_its_form_is_said_to_show(results: Results) -> None:
+    """And passes where it is not, with the bytes of the right kernel, whose cases show the same."""
+    like = {case: None for name, row in SPECIMENS.items() if is_like_store(name) for case in (row.shows, row.hides)}
+    (right,) = run_file("store", {"store": list(like)}).values()
+    assert {case.outcome for case in right} == {"pass"}
+    for name in SPECIMENS:
+        found = held(name, results[f"specimen:{name}"], right if is_like_store(name) else ())
+        assert found.unjudged == 0
+        if found.fault != "compile-failure":
+            assert found.counts == {(True, True): 1, (False, False): 1}, name
 
 
 def test_what_the_language_refuses_is_a_compile_failure(results: Results) -> None:

@@ -248,6 +248,7 @@ def _changed(*path: str | int, value: object) -> bytes:
         (_changed("cases", 1, "outcome", value="fine"), r"Invalid enum value 'fine' - at `\$\.cases\[1\]\.outcome`"),
         (_changed("cases", 0, "seconds", value="1\n2"), r"Expected `float`, got `str` - at `\$\.cases\[0\]\.seconds`"),
         (_changed("cases", 0, "observable", value=[9]), "a1b2c3: observable points outside the 4 faults"),
+        (_changed("cases", 0, "shown", value=[0]), "a1b2c3: shown points outside the 0 forms"),
     ],
 )
 def test_what_is_no_report_is_refused_in_one_line(tmp_path: Path, data: bytes, says: str) -> None:

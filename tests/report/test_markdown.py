@@ -35,7 +35,7 @@ def test_a_green_run_is_short() -> None:
         "- Independence judged in 2 of 2 compared cases.\n"
         "- 2 passing cases share their inputs with another, in other views or layouts: all left the same bytes.\n"
         f"- {text(sentences.unexercised(both)[0])}\n"
-        "- No case could have shown 2 of 4 faults: index-wrap, graph-stale.\n\n"
+        "- No case rules out 2 of 4 faults: index-wrap, graph-stale.\n\n"
         "<details><summary>Cases in which each fault was observable</summary>\n\n"
         "| fault | cases |\n| --- | --: |\n| `sibling-pitch` | 2 |\n| `dense-heads` | 2 |\n\n"
         "</details>\n\n"

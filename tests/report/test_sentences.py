@@ -104,7 +104,7 @@ def test_notes_say_what_is_neither_failure_nor_nothing() -> None:
 
 def test_faults_that_no_case_could_have_shown_are_named() -> None:
     """All, some, or not computed at all."""
-    assert sentences.unobservable(report(PASS)) == ("No case could have shown 2 of 4 faults: index-wrap, graph-stale.")
+    assert sentences.unobservable(report(PASS)) == ("No case rules out 2 of 4 faults: index-wrap, graph-stale.")
     assert sentences.unobservable(report(msgspec.structs.replace(PASS, observable=(0, 1, 2, 3)))) == (
         "Each of the 4 known faults was observable in at least one case."
     )

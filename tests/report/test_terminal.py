@@ -69,7 +69,7 @@ mismatch, sibling-pitch in V, 1 case
 
 Independence judged in 2 of 2 compared cases.
 {unexercised}
-No case could have shown 2 of 4 faults: index-wrap, graph-stale.
+No case rules out 2 of 4 faults: index-wrap, graph-stale.
 
   report     out/report.md
              out/report.json
@@ -96,7 +96,7 @@ def test_a_green_run_is_four_sentences() -> None:
         "1 of 1 planned case, natively on NVIDIA H200 (sm_90), torch 2.11.0, triton 3.6.0.\n\n"
         "Independence judged in 1 of 1 compared case.\n"
         f"{textwrap.fill(sentences.unexercised(report(PASS))[0], 120)}\n"
-        "No case could have shown 2 of 4 faults: index-wrap, graph-stale.\n"
+        "No case rules out 2 of 4 faults: index-wrap, graph-stale.\n"
     )
 
 
