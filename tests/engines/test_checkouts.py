@@ -1,7 +1,8 @@
 """Engines that have no wheel to test with here: run where an environment variable names a checkout.
 
 KVCHECK_FREETOKEN: one that has `quantize_kv_to_cache` as pull request 354 had it, which hands on K's row pitch alone.
-KVCHECK_FREETOKEN_FIXED: one that hands on V's too. KVCHECK_VLLM: one of vLLM, or a folder that has its wheel unpacked.
+KVCHECK_FREETOKEN_FIXED: one that hands on V's too. KVCHECK_FREETOKEN_FORK: a fork with `store_kv_quant`, which takes a
+format of V's own. KVCHECK_VLLM: one of vLLM, or a folder that has its wheel unpacked.
 """
 
 from __future__ import annotations
@@ -46,6 +47,23 @@ def test_freetoken_with_the_pitch_of_v_is_right(tmp_path: Path) -> None:
     ran = run(tmp_path, "KVCHECK_FREETOKEN_FIXED", "freetoken", "seed", *SOME)
     assert ran.code == 0
     assert {case.outcome for case in ran.report.cases} == {"pass"}
+
+
+def test_a_fork_of_freetoken_reads_v_with_the_pitch_of_k_unless_v_has_a_format_of_its_own(tmp_path: Path) -> None:
+    """One launch for both sides is given K's strides alone; a launch a side is right, with the same arithmetic."""
+    ran = run(tmp_path / "both", "KVCHECK_FREETOKEN_FORK", "freetoken-forks", "seed", *SOME)
+    for case in ran.report.cases:
+        unlike = case.axes.get("k_view", "dense") != case.axes.get("v_view", "dense")
+        assert case.outcome == ("mismatch" if unlike else "pass"), case
+        if unlike:
+            assert case.codes is not None
+            assert case.codes.k_wrong == 0
+            assert case.diagnosis[0].fault == "sibling-pitch"
+            assert case.diagnosis[0].explains == case.diagnosis[0].of
+    assert ran.code == 1
+    apart = run(tmp_path / "apart", "KVCHECK_FREETOKEN_FORK", "freetoken-forks-per-side", "seed", *SOME)
+    assert apart.code == 0
+    assert {case.outcome for case in apart.report.cases} == {"pass"}
 
 
 def test_vllm_per_token_head_is_right_over_the_seed(tmp_path: Path) -> None:
