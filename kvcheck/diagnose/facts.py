@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from kvcheck.diagnose.image import SourceMemory
 from kvcheck.draw import dtypes
 from kvcheck.draw.image import case_inputs
 from kvcheck.draw.inputs import addressed
-from kvcheck.emission import LAUNCHES
+from kvcheck.emission import LAUNCHES, Step
 from kvcheck.formats.arithmetic import (
     apply_scale,
     code_bounds,
@@ -70,6 +69,7 @@ class Facts:
         self.contract = contract
         self.verdict = verdict
         self._step = LAUNCHES[0]
+        self._memories: dict[Step, SourceMemory] = {}
         self._inputs = case_inputs(emission.placement, emission.case, contract)
         self._values: dict[Tensor, Floats] = {"k": self._inputs.k_float, "v": self._inputs.v_float}
         self._right: dict[Tensor, Agreement] = {}
@@ -83,10 +83,12 @@ class Facts:
         self.tokens: Indices = self.stored_tokens[self._rows]
         """The tokens whose rows are compared."""
 
-    @cached_property
+    @property
     def memory(self) -> SourceMemory:
-        """Memory before launch 1; of those that `launches` gives, before theirs."""
-        return SourceMemory.of(self.emission, *self._step)
+        """Memory before launch 1; of those that `launches` gives, before theirs. Made once for all that are copies."""
+        if self._step not in self._memories:
+            self._memories[self._step] = SourceMemory.of(self.emission, *self._step)
+        return self._memories[self._step]
 
     def standing(self) -> Facts:
         """The same with the rows that stand in the end: of tokens that share a slot, the last one's."""
@@ -107,7 +109,6 @@ class Facts:
         crossed = [] if cross in ("none", tensor) else [LAUNCHES[0]._replace(redrawn="v" if tensor == "k" else "k")]
         for step in (*LAUNCHES[1:], *crossed):
             other = copy.copy(self)
-            other.__dict__.pop("memory", None)
             other._step = step  # noqa: SLF001 - a copy of this very object
             yield other
 

@@ -36,11 +36,17 @@ SIBLING_FORM = "the sibling's rows"
 class ReadFault:
     """A named way to read K or V from elsewhere."""
 
-    def __init__(self, slug: str, readings: Readings, forms: tuple[str, ...] = ("",)) -> None:
-        """`readings` are its ways, the plainest first; `forms` the names of those that are usual."""
+    def __init__(
+        self, slug: str, readings: Readings, forms: tuple[str, ...] = ("",), usual: Readings | None = None
+    ) -> None:
+        """`readings` are its ways, the plainest first; `forms` the names of those that are usual.
+
+        `usual` gives those of them that are, where they are few of many.
+        """
         self.slug = slug
         self.forms = forms
         self._readings = readings
+        self._usual = usual or readings
 
     def readings(self, facts: Facts) -> Iterator[Reading]:
         """The forms that take some stored token's element from another place than a right kernel."""
@@ -54,9 +60,11 @@ class ReadFault:
         shown = dict.fromkeys(self.forms, False)
         for tensor in TENSORS:
             source = own(facts, tensor)
-            for each in () if source is None else self._readings(facts, source):
+            if source is None:
+                continue
+            for each in self._usual(facts, source):
                 if each.usual is not None and not shown[each.usual]:
-                    shown[each.usual] = shows(facts, each)
+                    shown[each.usual] = shows(facts, source, each)
         return shown
 
     def explanations(self, facts: Facts) -> list[Explanation]:
@@ -154,14 +162,27 @@ def _wrap(_facts: Facts, source: Own) -> Iterator[Reading]:
         ("element", row + source.head * head + source.dim * inner, np.zeros(1, np.int64)),
     )
     for bits, signed in NARROW:
-        for name, narrow, rest in parts:
+        for part in parts:
             for unit, says in ((1, ""), (source.item, " in bytes")):
-                offsets = _narrowed(narrow * unit, bits, signed=signed) // unit + rest
-                kind = "signed" if signed else "unsigned"
-                how = f"with the {name}'s offset{says} wrapped in {kind} {bits} bits"
-                evidence: dict[str, int | float | str | list[int]] = {"bits": bits, "signed": int(signed)}
-                usual = WRAP_FORMS[bits] if signed and (name, unit) == ("row", 1) else None
-                yield Reading("index-wrap", source.tensor, source.at(offsets), how, 1, evidence, usual)
+                yield _wrapped(source, part, bits, signed=signed, unit=unit, says=says)
+
+
+def _wrap_usual(_facts: Facts, source: Own) -> Iterator[Reading]:
+    """The row's alone, in elements and with a sign."""
+    token, head, inner = source.placed.strides
+    part = ("row", source.token * token, source.head * head + source.dim * inner)
+    for bits, usual in WRAP_FORMS.items():
+        yield replace(_wrapped(source, part, bits, signed=True, unit=1, says=""), usual=usual)
+
+
+def _wrapped(
+    source: Own, part: tuple[str, Offsets, Offsets], bits: int, *, signed: bool, unit: int, says: str
+) -> Reading:
+    name, narrow, rest = part
+    offsets = _narrowed(narrow * unit, bits, signed=signed) // unit + rest
+    kind = "signed" if signed else "unsigned"
+    how = f"with the {name}'s offset{says} wrapped in {kind} {bits} bits"
+    return Reading("index-wrap", source.tensor, source.at(offsets), how, 1, {"bits": bits, "signed": int(signed)})
 
 
 def _narrowed(offsets: Offsets, bits: int, *, signed: bool) -> Offsets:
@@ -241,7 +262,7 @@ DENSE_HEADS = ReadFault("dense-heads", _dense_heads)
 INNER_STRIDE = ReadFault("inner-stride-ignored", _inner_stride)
 OFFSET = ReadFault("offset-ignored", _offset)
 HEAD_MAPPING = ReadFault("head-mapping", _heads, HEAD_FORMS)
-INDEX_WRAP = ReadFault("index-wrap", _wrap, tuple(WRAP_FORMS.values()))
+INDEX_WRAP = ReadFault("index-wrap", _wrap, tuple(WRAP_FORMS.values()), _wrap_usual)
 MISALIGNED = ReadFault("misaligned", _misaligned)
 TAIL_MASK = ReadFault("tail-mask", _tail, (TAIL_FORM,))
 FOREIGN_READ = ReadFault("foreign-read", _foreign, (SIBLING_FORM,))
