@@ -71,7 +71,10 @@ def compile_facts(
         raise KvcheckError(
             f"target {spec!r}: the process that compiles it ended with status {done.returncode}: {lines[-1:]}"
         )
-    answer = msgspec.json.decode(done.stdout, type=CompileAnswer)
+    try:
+        answer = msgspec.json.decode(done.stdout, type=CompileAnswer)
+    except msgspec.MsgspecError as error:  # the target writes where the answer goes
+        raise KvcheckError(f"target {spec!r}: the process that compiles it gave no answer: {error}") from error
     if answer.error is not None:
         raise KvcheckError(answer.error)
     return answer.facts

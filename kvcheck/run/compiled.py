@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from kvcheck.errors import KvcheckError
-from kvcheck.lowering.compile_facts import compile_facts
+from kvcheck.lowering.compile_facts import TIMEOUT, compile_facts
+from kvcheck.run.cold import IMPORTS
 from kvcheck.run.options import Options
 from kvcheck.run.protocol import TargetInfo
 from kvcheck.schema import Case, CompileFact
@@ -36,7 +37,12 @@ class Compiling:
             one = f"{path}::{info.name}" if path.endswith(".py") else spec
             roots = os.pathsep.join(str(folder.resolve()) for folder in options.engine_paths)
             self._facts = self._pool.submit(
-                compile_facts, one, few(cases), (arch,), variables={ENGINE_PATH: roots} if roots else {}
+                compile_facts,
+                one,
+                few(cases),
+                (arch,),
+                variables={ENGINE_PATH: roots} if roots else {},
+                timeout=min(TIMEOUT, IMPORTS + MOST * options.timeout),
             )
 
     def facts(self) -> tuple[CompileFact, ...]:

@@ -28,11 +28,13 @@ from kvcheck.run.encode_watch import Reference, Watch, prove
 from kvcheck.run.encoders import Encoder, encoders
 from kvcheck.run.environment import environment
 from kvcheck.run.failure import kept
+from kvcheck.run.shield import shielded
 from kvcheck.targets.encoders import load_encoders
 
 
 def main() -> None:
     """Read a request, answer it, and end."""
+    shielded()
     answers = os.dup(1)
     os.dup2(2, 1)
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=EncodeRequest)

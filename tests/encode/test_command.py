@@ -17,8 +17,10 @@ TARGETS = Path(__file__).with_name("targets.py")
 HOST = TARGETS.with_name("host_targets.py")
 TWO_STEPS = release(installed()) < (3, 9)
 
-THREE = """
+FOUR = """
 import os
+import signal
+import time
 from kvcheck import EncoderContract, encoder_target
 
 HALF = EncoderContract(dtypes=("bf16",))
@@ -36,6 +38,11 @@ def raises(x, out):
 def passes(x, out):
     import torch
     out.copy_(x.clamp(-448, 448).to(torch.float8_e4m3fn).view(torch.uint8))
+
+@encoder_target("kills", contract=HALF)
+def kills(x, out):
+    os.kill(os.getppid(), signal.SIGKILL)
+    time.sleep(60)
 """
 
 
@@ -116,9 +123,9 @@ def test_several_faults_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_an_encoder_that_raises_or_dies_is_a_crash(tmp_path: Path) -> None:
-    """With its own words; the other encoders of its file are run all the same, each alone."""
-    file = tmp_path / "three.py"
-    file.write_text(THREE)
+    """With its own words; the others of its file run all the same, alone. One kills its parent, and ends no run."""
+    file = tmp_path / "four.py"
+    file.write_text(FOUR)
     done = encode("--target", str(file), "--dtype", "bf16", "--device", "cpu", "--out", str(tmp_path))
     assert done.returncode == 1
     found = by_name(report(tmp_path))
@@ -128,8 +135,10 @@ def test_an_encoder_that_raises_or_dies_is_a_crash(tmp_path: Path) -> None:
     assert "LLVM ERROR: out of ideas" in dies.reason
     assert raises.outcome == "crash"
     assert raises.reason.strip().endswith("RuntimeError: no encoder here")
-    assert "three.py" in raises.reason
+    assert "four.py" in raises.reason
     assert 'raise RuntimeError("no encoder here")' in done.stdout
+    assert found["kills"].outcome == "crash"
+    assert "ended with status -9" in found["kills"].reason
 
 
 def test_a_cast_that_does_not_compile_is_a_compile_failure(tmp_path: Path) -> None:

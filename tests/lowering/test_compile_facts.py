@@ -121,6 +121,9 @@ def test_a_worker_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPat
     """It ends without a word, or takes too long."""
     with pytest.raises(KvcheckError, match=r"compiling took more than 0\.01 seconds"):
         compile_facts("store", CASES, ["sm_90"], timeout=0.01)
+    monkeypatch.setattr(module, "WORKER", "this")  # which prints something else
+    with pytest.raises(KvcheckError, match="gave no answer: JSON is malformed"):
+        compile_facts("store", CASES, ["sm_90"])
     monkeypatch.setattr(module, "WORKER", "kvcheck.no_such_worker")
     with pytest.raises(KvcheckError, match=r"ended with status 1.*no_such_worker"):
         compile_facts("store", CASES, ["sm_90"])
