@@ -20,7 +20,7 @@ import numpy.typing as npt
 from kvcheck.formats import bits
 from kvcheck.formats.cast import bf16_patterns, fp16_patterns
 from kvcheck.formats.decode import decode
-from kvcheck.lowering import interpreter_bf16, interpreter_scalars
+from kvcheck.lowering import interpreter_bf16, interpreter_patches, interpreter_scalars
 from kvcheck.lowering.archs import CastModel, Source, cast_model
 
 Patterns: TypeAlias = npt.NDArray[np.uint32]
@@ -74,6 +74,7 @@ def install(arch: str) -> None:
         setattr(module, "_convert_float", conversion(model))  # noqa: B010 - a private name, set on purpose
         interpreter_scalars.replace(module)
         interpreter_bf16.replace(module)
+        interpreter_patches.replace(module)
 
 
 @contextlib.contextmanager
@@ -91,6 +92,7 @@ def corrected(arch: str) -> Iterator[None]:
         setattr(module, "_convert_float", before)  # noqa: B010
         interpreter_scalars.restore(module)
         interpreter_bf16.restore(module)
+        interpreter_patches.restore(module)
 
 
 def _interpreter() -> ModuleType:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -120,8 +122,8 @@ def _amid_zeros(size: int) -> torch.Tensor:
     """Zeroed bytes whose neighbours are zeros that nobody owns, as in a fresh device's memory.
 
     The C library's heap would put its own book-keeping there: a kernel that writes a little too far would then die,
-    some time later, of something else.
+    some time later, of something else. Mapped, not allocated: what nobody touches then costs nothing.
     """
-    whole = np.zeros(SLACK + size + _STEP + SLACK, np.uint8)
+    whole = np.frombuffer(mmap.mmap(-1, SLACK + size + _STEP + SLACK), np.uint8)
     start = SLACK + -(whole.ctypes.data + SLACK) % _STEP
     return torch.from_numpy(whole[start : start + size])
