@@ -147,7 +147,7 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
     earlier = kept(place / NAME, key) if work.options.resume else Kept({})
     if work.options.resume:
         _say_resumed(info.name, earlier, len(work.cases))
-    _forget(place / "cases", earlier.results)
+    _forget(place, earlier.results)
     done: list[CaseResult] = []
     stopped: KeyboardInterrupt | None = None
     together: tuple[Together, ...] = ()
@@ -236,8 +236,13 @@ def _say_resumed(name: str, earlier: Kept, planned: int) -> None:
     sys.stderr.write(f"kvcheck: --resume: {one_line(said)}\n")
 
 
-def _forget(folder_: Path, but: Container[str]) -> None:
-    """Remove the emissions that an earlier run kept here: they would be taken for this run's. `but` are taken over."""
-    for file in folder_.glob("*.msgpack"):
+def _forget(place: Path, but: Container[str]) -> None:
+    """Remove the report and the emissions that an earlier run left here: they would be taken for this run's.
+
+    Emissions of the cases in `but` are taken over.
+    """
+    for file in (place / "report.json", place / "report.md"):
+        file.unlink(missing_ok=True)
+    for file in (place / "cases").glob("*.msgpack"):
         if file.stem not in but:
             file.unlink(missing_ok=True)

@@ -106,6 +106,16 @@ def test_a_kernel_that_was_edited_keeps_no_pass(tmp_path: Path) -> None:
     assert edited.returncode == 1
 
 
+def test_a_run_that_is_killed_leaves_no_earlier_report(cases: Path, tmp_path: Path) -> None:
+    """It would be read as this run's."""
+    asked = arguments(cases, KERNELS / "slow.py")
+    one = write_matrix(tmp_path / "one.toml", heads=[1], tokens=1, head_dim=8)
+    first = matrix(tmp_path / "out", *arguments(one, KERNELS / "slow.py"))
+    assert list(first.folder.glob("*/*/report.*"))
+    cut(tmp_path / "out", 2 * _journal_size(first.folder), *asked, cwd=tmp_path)
+    assert not list(first.folder.glob("*/*/report.*"))
+
+
 def test_without_a_journal_it_starts_anew(tmp_path: Path) -> None:
     """And says so."""
     cases = write_matrix(tmp_path / "cases.toml", heads=[1], tokens=1, head_dim=8)
