@@ -14,6 +14,7 @@ import numpy as np
 
 from kvcheck.diagnose.explanation import SAYS_ONLY, Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask
+from kvcheck.diagnose.judged import as_judged, judged
 from kvcheck.schema import Diagnosis
 
 #: What an explanation explains, in the words of its sentence.
@@ -27,7 +28,7 @@ class _Left:
         self.codes: dict[str, Mask] = {}
         self.scales: dict[str, Mask] = {}
         for tensor in TENSORS:
-            found = facts.right(tensor)
+            found = judged(facts, tensor)
             self.codes[tensor] = ~found.codes
             self.scales[tensor] = np.zeros(0, np.bool_) if found.scales is None else ~found.scales
         self.others = others
@@ -73,6 +74,7 @@ def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...
     Of explanations that give equally much, one whose fault is met in the other tensor too goes first, since one cause
     of both is less than two; then the cheapest, then the first.
     """
+    made = [as_judged(facts, each) for each in made]
     met = {(each.fault, each.tensor) for each in made}
     left = _Left(facts, max((each.of_others for each in made), default=0))
     chosen: list[Explanation] = []
@@ -132,7 +134,7 @@ def _diagnosis(facts: Facts, made: Explanation) -> Diagnosis:
 
 def _counts(facts: Facts, made: Explanation) -> tuple[int, int, str]:
     """What an explanation explains, of how many, and of what: codes where it gives any, else scales, else others."""
-    right = facts.right("v" if made.tensor == "v" else "k")
+    right = judged(facts, "v" if made.tensor == "v" else "k")
     if made.codes is not None and made.codes.any():
         return int(made.codes.sum()), int((~right.codes).sum()), CODES
     if made.scales is not None and made.scales.any() and right.scales is not None:

@@ -220,7 +220,8 @@ def bytes_in_row(seen: Seen) -> Coded | None:
     placed = seen.facts.emission.placement.get(seen.tensor)
     as_bytes = replace(placed, dtype="uint8")
     begin = np.int64(seen.facts.emission.addresses[placed.allocation])
-    codes = seen.facts.memory.bytes_at(element_offsets(as_bytes) + begin)[seen.facts.tokens]
+    every = seen.facts.memory.bytes_at(element_offsets(as_bytes) + begin)
+    codes = seen.facts.chosen(seen.tensor, every)
     return Coded(codes, "the source's bytes in their order, strides counted in bytes", {}, None, 8)
 
 

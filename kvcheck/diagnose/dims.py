@@ -39,7 +39,7 @@ class ElementOrder:
 
 
 def _explanation(facts: Facts, tensor: Tensor) -> Explanation | None:
-    x, right = facts.values(tensor), facts.right(tensor)
+    x, right = facts.values(tensor, facts.stored_tokens), facts.right(tensor)
     if right.codes.all() or not _permuted(facts, tensor):
         return None
     best: tuple[Match, Indices, str] | None = None

@@ -12,7 +12,7 @@ from kvcheck.diagnose.explanation import SAYS_ONLY, Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.origin import Map, Origin, affine, origin
-from kvcheck.diagnose.reading import Own, Reading, described, explanation, own, right_places, rows, unlike
+from kvcheck.diagnose.reading import Own, Reading, described, every_row, explanation, own, right_places, unlike
 from kvcheck.schema import Tensor
 
 #: What share of a tensor's wrong codes and scales must be explained for its origin not to be sought.
@@ -43,7 +43,7 @@ def elsewhere(facts: Facts, found: Sequence[Explanation], numeric: Sequence[Faul
 def _two_causes(facts: Facts, reading: Reading, numeric: Sequence[Fault]) -> Explanation | None:
     """A reading with the numeric fault that makes the emitted codes of its rows; None where there is none."""
     tensor = reading.tensor
-    there = facts.with_values(tensor, rows(facts, reading))
+    there = facts.with_values(tensor, every_row(facts, reading))
     left = ~there.right(tensor).codes
     if not left.any():
         return None

@@ -1,6 +1,6 @@
 """The right and the emitted bytes of launch 1, as faults need them.
 
-Slots that tokens share are left out: which token's row stands there is the judge's question, not a fault's.
+A slot that tokens share is one row: that of the token whose row most likely stands there.
 """
 
 from __future__ import annotations
@@ -8,12 +8,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from kvcheck.contract import Computed, Contract, Given
 from kvcheck.diagnose.image import SourceMemory
+from kvcheck.diagnose.sharers import SIGN, Apart, nearest, shared
 from kvcheck.draw import dtypes
 from kvcheck.draw.image import case_inputs
 from kvcheck.draw.inputs import addressed
@@ -32,6 +35,7 @@ Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Item = TypeVar("Item", bound=np.generic)
 
 TENSORS: tuple[Tensor, Tensor] = ("k", "v")
 
@@ -79,9 +83,12 @@ class Facts:
         self.slots: Indices = slots[self.stored_tokens]
         """Their slots."""
         _, which, count = np.unique(self.slots, return_inverse=True, return_counts=True)
-        self._rows: Indices = np.flatnonzero(count[which] == 1)
+        self.alone: Mask = count[which] == 1
+        """Which of them have their slot for themselves: `[stored tokens]`."""
+        self._heads: Indices = np.arange(emission.case.heads, dtype=np.int64)
+        self._rows, self._sources = self._owners()
         self.tokens: Indices = self.stored_tokens[self._rows]
-        """The tokens whose rows are compared."""
+        """The tokens whose rows are compared, one for each slot."""
 
     @property
     def memory(self) -> SourceMemory:
@@ -96,6 +103,9 @@ class Facts:
         _, first = np.unique(self.slots[::-1], return_index=True)
         other._rows = np.sort(len(self.slots) - 1 - first)  # noqa: SLF001 - a copy of this very object
         other.tokens = self.stored_tokens[other._rows]  # noqa: SLF001
+        last = np.repeat(other._rows[:, None], len(self._heads), axis=1)  # noqa: SLF001
+        other._sources = {"k": last, "v": last}  # noqa: SLF001
+        other.__dict__.pop("row_of", None)
         other._right = {}  # noqa: SLF001
         return other
 
@@ -113,13 +123,13 @@ class Facts:
             yield other
 
     def with_values(self, tensor: Tensor, x: Floats) -> Facts:
-        """The same emission as if a right kernel got rows `x` `[n, heads, dim]` for `tensor`, of `self.tokens`.
+        """The same emission as if a right kernel got rows `x` `[stored tokens, heads, dim]` for `tensor`.
 
         For what a kernel does to rows that it took from the wrong place.
         """
         other = copy.copy(self)
         rows = self._values[tensor].copy()
-        rows[self.tokens] = x
+        rows[self.stored_tokens] = x
         other._values = {**self._values, tensor: rows}  # noqa: SLF001 - a copy of this very object
         other._right = {each: found for each, found in self._right.items() if each != tensor}  # noqa: SLF001
         return other
@@ -135,13 +145,42 @@ class Facts:
         found = self.right(tensor)
         return bool(found.codes.all()) and (found.scales is None or bool(found.scales.all()))
 
+    @cached_property
+    def row_of(self) -> Indices:
+        """Which of the slots compared is that of each stored token: `[stored tokens]`."""
+        compared = self.slots[self._rows]
+        order = np.argsort(compared)
+        return np.asarray(order[np.searchsorted(compared[order], self.slots)], np.int64)
+
+    def positions(self, tensor: Tensor) -> Indices:
+        """Where in `stored_tokens` those are whose rows stand in the slots compared, head by head: `[n, heads]`.
+
+        They are those of `tokens` but in slots that tokens share: there another one's may stand in a head of K or V.
+        """
+        return self._sources[tensor]
+
+    def sources(self, tensor: Tensor) -> Indices:
+        """The tokens at `positions`: `[n, heads]`."""
+        return self.stored_tokens[self._sources[tensor]]
+
+    def chosen(self, tensor: Tensor, rows: npt.NDArray[Item]) -> npt.NDArray[Item]:
+        """Those of all tokens' `rows` `[tokens, heads, ...]` that stand in the slots compared: `[n, heads, ...]`."""
+        if self.alone.all():
+            return rows[self.tokens]
+        return rows[self.sources(tensor), self._heads]
+
     def read(self, tensor: Placed, tokens: Indices | None = None) -> Floats:
-        """The rows of `tokens` that a kernel gets which takes `tensor` for its source: fp32 `[n, heads, dim]`."""
-        return self.memory.read(tensor)[self.tokens if tokens is None else tokens]
+        """The rows of `tokens` that a kernel gets which takes `tensor` for its source: fp32 `[n, heads, dim]`.
+
+        `tensor` is K or V, wherever it is taken to lie; without `tokens` the rows are those that `values` gives.
+        """
+        rows = self.memory.read(tensor)
+        return self.chosen("k" if tensor.name == "k" else "v", rows) if tokens is None else rows[tokens]
 
     def values(self, tensor: Tensor, tokens: Indices | None = None) -> Floats:
-        """The rows of `tokens` that a right kernel gets: fp32 `[n, heads, dim]`."""
-        return self._values[tensor][self.tokens if tokens is None else tokens]
+        """The rows of `tokens` that a right kernel gets: fp32 `[n, heads, dim]`; else those of the slots compared."""
+        rows = self._values[tensor]
+        return self.chosen(tensor, rows) if tokens is None else rows[tokens]
 
     def stored(self, tensor: Tensor, x: Floats) -> Stored:
         """What a kernel stores that read `x` `[n, heads, dim]` and is right otherwise."""
@@ -175,13 +214,44 @@ class Facts:
             known = self._elements(accepted.astype(np.float32), x) != 0
         return apply_scale(self.contract, x, elements), known
 
-    def emitted(self, tensor: Tensor) -> Stored:
-        """What launch 1 stored."""
-        codes = self._array(f"{tensor}_codes")[..., 0]
+    def emitted(self, tensor: Tensor, rows: Indices | None = None) -> Stored:
+        """What launch 1 stored in the slots compared, or in those of `rows`, positions in `stored_tokens`."""
+        rows = self._rows if rows is None else rows
+        codes = self._array(f"{tensor}_codes", rows)[..., 0]
         if not self._stores_scales(tensor):
             return Stored(codes, None)
         name = f"{tensor}_scales"
-        return Stored(codes, _scale_values(self._array(name), self.emission.placement.get(name)))
+        return Stored(codes, _scale_values(self._array(name, rows), self.emission.placement.get(name)))
+
+    def _owners(self) -> tuple[Indices, dict[Tensor, Indices]]:
+        """One position in `stored_tokens` for each slot, ascending, and whose rows stand there (see `positions`)."""
+        alone, heads = np.flatnonzero(self.alone), self.emission.case.heads
+        rows, k, v = [alone], [np.repeat(alone[:, None], heads, axis=1)], [np.repeat(alone[:, None], heads, axis=1)]
+        if not self.alone.all():
+            k_apart, v_apart = (self._apart(tensor) for tensor in TENSORS)
+            for sharers in shared(self.slots):
+                whole, in_k, in_v = nearest(k_apart.of(sharers), v_apart.of(sharers))
+                rows.append(sharers[[whole]])
+                k.append(sharers[in_k][None])
+                v.append(sharers[in_v][None])
+        every = np.concatenate(rows)
+        order = np.argsort(every)
+        return every[order], {"k": np.concatenate(k)[order], "v": np.concatenate(v)[order]}
+
+    def _apart(self, tensor: Tensor) -> Apart:
+        """How far the right row of each stored token is from what stands in its slot; 0 where that is its own."""
+        rows = np.flatnonzero(~self.alone)
+        x, emitted = self.values(tensor, self.stored_tokens[rows]), self.emitted(tensor, rows)
+        found = self.agreement(tensor, x, emitted)
+        signs = ~found.codes & (x != 0) & ((emitted.codes & 0x7F) != 0) & (np.signbit(x) != (emitted.codes >= 0x80))
+        codes = np.zeros((len(self.stored_tokens), x.shape[1]), np.int64)
+        scales = np.zeros(codes.shape, np.bool_)
+        codes[rows] = (~found.codes).sum(axis=2) + SIGN * signs.sum(axis=2)
+        if found.scales is not None:
+            scales[rows] = ~(found.scales.all(axis=2) if found.scales.ndim == 3 else found.scales)
+            if found.scales.shape[1] != codes.shape[1]:
+                codes = np.repeat(codes.sum(axis=1, keepdims=True), codes.shape[1], axis=1)
+        return Apart(codes, scales, x.shape[2])
 
     def _accepted(self, tensor: Tensor, x: Floats, stored: Stored) -> tuple[Floats, Mask | None]:
         """The scale of rows `x` to judge codes by, the stored one where it follows from `x`; and where it does."""
@@ -216,11 +286,11 @@ class Facts:
         """The scale of every element of `x`."""
         return scale if self.contract.scale is None else element_scales(self.contract, scale, x.shape)
 
-    def _array(self, name: str) -> Bytes:
-        """The bytes of a tensor's compared rows: uint8 `[n, *a row's dims, item]`."""
+    def _array(self, name: str, rows: Indices) -> Bytes:
+        """The bytes of a tensor's `rows`, positions in `stored_tokens`: uint8 `[n, *a row's dims, item]`."""
         placed = self.emission.placement.get(name)
         data = np.frombuffer(self.emission.launches[0].rows[name], np.uint8)
-        return data.reshape(len(self.stored_tokens), *placed.dims[2:], ITEMSIZE[placed.dtype])[self._rows]
+        return data.reshape(len(self.stored_tokens), *placed.dims[2:], ITEMSIZE[placed.dtype])[rows]
 
 
 def _shape(rule: Computed, scale: Floats) -> tuple[int, ...]:

@@ -51,7 +51,7 @@ def moves(facts: Facts, tensor: Tensor, kind: Kind) -> Moves | None:
     launches = [launch for launch in facts.emission.launches if launch.redrawn is None]
     bytes_of = [_bytes(facts, held, launch) for launch in launches]
     # In a slot that tokens share, rows may change as the contract allows it; wrong bytes may not.
-    alone = np.isin(facts.stored_tokens, facts.tokens)[:, None, None]
+    alone = facts.alone[:, None, None]
     comparable = (alone | held.wrong) & ~held.lost
     none = np.zeros(held.lost.shape, np.bool_)
     first = bytes_of[0]
@@ -139,7 +139,7 @@ HARDLY = 1e-6
 def _repeats(facts: Facts) -> bool:
     """Whether launch 4 left what launch 1 did, in slots that one token has for its own."""
     launches = [launch for launch in facts.emission.launches if launch.redrawn is None]
-    alone = np.isin(facts.stored_tokens, facts.tokens)[:, None, None]
+    alone = facts.alone[:, None, None]
     return not any(
         ((_bytes(facts, held, launches[0]) != _bytes(facts, held, launches[3])) & (alone | held.wrong)).any()
         for held in parts(facts)
@@ -193,10 +193,9 @@ def _explained(facts: Facts, slug: str, what: str, words: str, *, kept: bool = F
             held, moved = part(facts, tensor, kind), moves(facts, tensor, kind)
             if held is None or moved is None:
                 continue
-            changing: Mask = getattr(moved, what)
+            changing: Mask = getattr(moved, what) & compared[:, None, None]
             count += int(changing.sum())
             right += int((changing & ~held.wrong & ~held.lost).sum())
-            right += int((held.wrong & np.asarray(changing.any(axis=2))[:, :, None])[~compared].sum())
             rows = np.asarray(rows | changing.any(axis=(1, 2)))
             # A code of a unit that changes is as foreign as its neighbours, whether it happens to change or not.
             wrong = held.wrong & np.asarray(changing.any(axis=2))[:, :, None]
@@ -251,7 +250,7 @@ def _stale_scale_shows(facts: Facts, tensor: Tensor) -> bool:
         return False
     assert held.side.rows.due.scale is not None
     due = held.side.rows.due.scale.reshape(held.due_at.shape[:2])
-    alone = np.isin(facts.stored_tokens, facts.tokens)[:, None]
+    alone = facts.alone[:, None]
     with np.errstate(invalid="ignore"):
         return any(bool(((_prefilled(held, letter) > due) & alone).any()) for letter in PREFILLS)
 

@@ -105,6 +105,7 @@ def _origin(facts: Facts, source: Own, step: int) -> Origin:
     if source.placed.dims[2] < width:
         return Origin(step, nothing, nothing, nothing)
     row, head, word = _wanted(facts, source, width)
+    sources = facts.sources(source.tensor)
     order = np.argsort(word, kind="stable")
     row, head, word = row[order], head[order], word[order]
     tokens, heads, places = [nothing], [nothing], [nothing]
@@ -116,14 +117,14 @@ def _origin(facts: Facts, source: Own, step: int) -> Origin:
         hits = np.flatnonzero(word[np.minimum(first, len(word) - 1)] == words) if len(word) else nothing
         for hit in hits.tolist() if len(hits) <= CHOICES * len(word) else []:
             same = np.flatnonzero(word == words[hit])
-            tokens.append(facts.tokens[row[same]])
+            tokens.append(sources[row[same], head[same]])
             heads.append(head[same])
             places.append(np.full(len(same), start + phase + hit * source.item, np.int64))
     return Origin(step, np.concatenate(tokens), np.concatenate(heads), np.concatenate(places))
 
 
 def _wanted(facts: Facts, source: Own, width: int) -> tuple[Offsets, Offsets, Words]:
-    """The rows whose signs say something: index into `facts.tokens`, head, and the word of their first signs."""
+    """The rows whose signs say something: index into the slots compared, head, and the word of their first signs."""
     codes = facts.emitted(source.tensor).codes[:, :, :width]
     magnitude = codes & (SIGN - 1)
     # A NaN has lost its sign; so has a zero where the contract, or a fault, drops it.

@@ -83,12 +83,14 @@ def _half_range(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG
     return np.broadcast_to(np.asarray(half, np.float32), x.shape)
 
 
-def _tensor(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
-    return np.broadcast_to(_magnitudes(x).max(axis=(0, 1, 2), keepdims=True, initial=0), x.shape)
+def _tensor(facts: Facts, tensor: Tensor, x: Floats) -> Floats:
+    every = _magnitudes(facts.values(tensor, facts.stored_tokens))
+    return np.broadcast_to(every.max(axis=(0, 1, 2), keepdims=True, initial=0), x.shape)
 
 
-def _all_tokens(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
-    return np.broadcast_to(_magnitudes(x).max(axis=(0, 2), keepdims=True, initial=0), x.shape)
+def _all_tokens(facts: Facts, tensor: Tensor, x: Floats) -> Floats:
+    every = _magnitudes(facts.values(tensor, facts.stored_tokens))
+    return np.broadcast_to(every.max(axis=(0, 2), keepdims=True, initial=0), x.shape)
 
 
 def _token_along(step: int) -> Values:
@@ -152,11 +154,11 @@ def _head_groups(size: int) -> Values:
 
 
 def _token_groups(size: int) -> Values:
-    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:
         """Rows of one program that takes so many tokens, those that are not stored left out."""
         count = facts.emission.case.rows
         largest = np.zeros((count, x.shape[1]), np.float32)
-        largest[facts.tokens] = _magnitudes(x).max(axis=2)
+        largest[facts.stored_tokens] = _magnitudes(facts.values(tensor, facts.stored_tokens)).max(axis=2)
         top = np.maximum.reduceat(largest, np.arange(0, count, size), axis=0)
         return np.broadcast_to(np.repeat(top, size, axis=0)[facts.tokens][:, :, None], x.shape)
 

@@ -92,9 +92,15 @@ def unlike(facts: Facts, tensor: Own, readings: Iterator[Reading]) -> Iterator[R
 
 
 def rows(facts: Facts, reading: Reading) -> Floats:
-    """The rows that a kernel gets which reads so: fp32 `[n, heads, dim]`, of `facts.tokens`."""
+    """The rows that a kernel gets which reads so, of the slots compared: fp32 `[n, heads, dim]`."""
     placed = facts.emission.placement.get(reading.tensor)
-    return facts.memory.values_at(reading.places[facts.tokens], placed.dtype)
+    return facts.memory.values_at(facts.chosen(reading.tensor, reading.places), placed.dtype)
+
+
+def every_row(facts: Facts, reading: Reading) -> Floats:
+    """The rows that a kernel gets which reads so, of all stored tokens: fp32 `[stored tokens, heads, dim]`."""
+    placed = facts.emission.placement.get(reading.tensor)
+    return facts.memory.values_at(reading.places[facts.stored_tokens], placed.dtype)
 
 
 def shows(facts: Facts, tensor: Own, reading: Reading) -> bool:
@@ -106,7 +112,7 @@ def shows(facts: Facts, tensor: Own, reading: Reading) -> bool:
 
 def explanation(facts: Facts, reading: Reading) -> Explanation | None:
     """What a reading explains; None where it is chance, or less than half of what is wrong."""
-    found = match(facts, reading.tensor, rows(facts, reading))
+    found = match(facts, reading.tensor, every_row(facts, reading))
     if not believed(found):
         return None
     made = described(facts, reading)

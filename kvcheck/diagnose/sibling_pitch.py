@@ -52,7 +52,9 @@ class SiblingPitch:
         """The better of both readings for each tensor, where it explains at least half of what is wrong."""
         made = []
         for tensor in TENSORS:
-            tried = [(match(facts, tensor, facts.read(used)), used) for used in _readings(facts, tensor)]
+            tried = [
+                (match(facts, tensor, facts.read(used, facts.stored_tokens)), used) for used in _readings(facts, tensor)
+            ]
             # The first of equals: one wrong stride is a simpler account than three.
             best = max(tried, key=lambda pair: (pair[0].codes, pair[0].scales), default=None)
             if best is not None and _believed(best[0]) and _needs_pitch(facts, tensor, *best):
@@ -70,7 +72,7 @@ def _needs_pitch(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> bo
     if used.strides[1:] == own.strides[1:]:
         return True
     without = msgspec.structs.replace(own, strides=(own.strides[0], *used.strides[1:]))
-    other = match(facts, tensor, facts.read(without))
+    other = match(facts, tensor, facts.read(without, facts.stored_tokens))
     return (other.codes, other.scales) < (found.codes, found.scales)
 
 

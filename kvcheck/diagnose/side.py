@@ -33,8 +33,9 @@ class Side:
     """K or V after launch 1. `rows` are all stored tokens, those that share a slot included.
 
     `codes_at` `[n, heads, dim]` and `scales_at` `[n, *groups, item]` are the byte offsets where they are due. `right`
-    `[n, heads, dim]` and `right_scales` `[n, *groups]` mark what stands there as it may. `lost` and `lost_scales`
-    `[n, *groups, item]` mark bytes that were never stored. What concerns scales is None where none are stored.
+    `[n, heads, dim]` and `right_scales` `[n, *groups]` mark what stands there as it may, where tokens share a slot by
+    the row that most likely does. `lost` and `lost_scales` `[n, *groups, item]` mark bytes that were never stored. What
+    concerns scales is None where none are stored.
     """
 
     rows: Rows
@@ -59,10 +60,12 @@ def side(facts: Facts, tensor: Tensor) -> Side:
     codes_at = offsets_of(codes, rows.slots)[..., 0]
     scales_at = None if scales is None else offsets_of(scales, rows.slots)
     found = stored_at(memory, codes, codes_at, scales, scales_at)
-    right, right_scales = _right(facts, rows, found)
+    right = facts.right(tensor)
+    right_scales = None if right.scales is None else right.scales[facts.row_of]
     lost_scales = None if scales is None else memory.lost(scales)
+    lost = memory.lost(codes)[..., 0]
     return Side(
-        rows, codes, scales, codes_at, scales_at, found, right, right_scales, memory.lost(codes)[..., 0], lost_scales
+        rows, codes, scales, codes_at, scales_at, found, right.codes[facts.row_of], right_scales, lost, lost_scales
     )
 
 
@@ -120,18 +123,3 @@ def condemned(facts: Facts) -> int:
 def placed_positions(placed: Placed, offsets: Offsets) -> Indices:
     """Byte offsets as positions (see `final.positions`), flat."""
     return positions(placed.allocation, offsets).ravel()
-
-
-def _right(facts: Facts, rows: Rows, found: Stored) -> tuple[Mask, Mask | None]:
-    """What stands as the contract allows it. A slot that tokens share may hold the row of any of them."""
-    own = facts.agreement(rows.tensor, rows.x, found)
-    codes, scales = own.codes.copy(), None if own.scales is None else own.scales.copy()
-    one, other = np.nonzero(rows.slots[:, None] == rows.slots[None, :])
-    one, other = one[one != other], other[one != other]
-    if len(one):
-        theirs = Stored(found.codes[one], None if found.scale is None else found.scale[one])
-        again = facts.agreement(rows.tensor, rows.x[other], theirs)
-        np.logical_or.at(codes, one, again.codes)
-        if scales is not None and again.scales is not None:
-            np.logical_or.at(scales, one, again.scales)
-    return codes, scales

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Indices, Mask, Stored
-from kvcheck.diagnose.part import part
+from kvcheck.diagnose.match import PROOF
+from kvcheck.diagnose.sharers import shared
 from kvcheck.diagnose.side import Side, side
 from kvcheck.schema import Tensor
 
@@ -30,20 +29,13 @@ class TornSlot:
         return [each for each in found if each is not None]
 
 
-def shared(facts: Facts) -> Iterator[Indices]:
-    """The positions in `stored_tokens` of the tokens of each slot that several name."""
-    slots, count = np.unique(facts.slots, return_counts=True)
-    for slot in slots[count > 1]:
-        yield np.flatnonzero(facts.slots == slot)
-
-
 def _tears(facts: Facts, tensor: Tensor) -> bool:
     if facts.emission.placement.find(f"{tensor}_scales") is None:
         return False
     x = facts.values(tensor, facts.stored_tokens)
     due = facts.stored(tensor, x)
     assert due.scale is not None
-    for rows in shared(facts):
+    for rows in shared(facts.slots):
         torn = Stored(
             np.repeat(due.codes[rows[-1:]], len(rows), axis=0), np.repeat(due.scale[rows[:1]], len(rows), axis=0)
         )
@@ -56,38 +48,37 @@ def _tears(facts: Facts, tensor: Tensor) -> bool:
 
 
 def _says(facts: Facts, tensor: Tensor) -> Explanation | None:
-    held = side(facts, tensor)
-    pairs, torn, explained, slots = [], 0, 0, []
-    for rows in shared(facts):
-        found = _slot(facts, held, rows)
-        if found is None:
-            continue
-        count, said = found
-        explained += count
-        torn += 1
-        slots.append(int(facts.slots[rows[0]]))
-        pairs.append(f"slot {facts.slots[rows[0]]} holds {said}")
-    if not torn:
+    held, right = side(facts, tensor), facts.right(tensor)
+    said, slots, rows = [], [], np.zeros(right.codes.shape[:2], np.bool_)
+    for sharers in shared(facts.slots):
+        found = _slot(facts, held, sharers)
+        if found is not None:
+            rows[facts.row_of[sharers[0]]] = found[0]
+            slots.append(int(facts.slots[sharers[0]]))
+            said.append(f"slot {slots[-1]} holds {found[1]}")
+    if not said:
         return None
-    codes, scales = part(facts, tensor, "codes"), part(facts, tensor, "scales")
-    alone = np.isin(facts.stored_tokens, facts.tokens)
-    wrong = int(codes.wrong[alone].sum()) if codes else 0
-    wrong += int(scales.wrong[alone].sum()) if scales else 0
     return Explanation(
         fault=TornSlot.slug,
         tensor=tensor,
-        codes=None,
-        scales=None,
-        others=explained,
-        of_others=explained,
+        codes=~right.codes & rows[:, :, None],
+        scales=None if right.scales is None else ~right.scales & _on_scales(rows, right.scales),
+        others=0,
+        of_others=0,
         cost=2,
-        says=f"{tensor.upper()}: {pairs[0]}" + (f", and {torn - 1} more slots so" if torn > 1 else ""),
-        evidence={"slots": slots, "wrong_elsewhere": wrong},
+        says=f"{tensor.upper()}: {said[0]}" + (f", and {len(said) - 1} more slots so" if len(said) > 1 else ""),
+        evidence={"slots": slots},
     )
 
 
-def _slot(facts: Facts, held: Side, rows: Indices) -> tuple[int, str] | None:
-    """The bytes that are torn in one shared slot, and how; None where it holds one row, or what no sharer has."""
+def _on_scales(rows: Mask, scales: Mask) -> Mask:
+    """A mask of (token, head) rows, shaped so that it goes with scales `[n, *groups]`."""
+    per_head = rows if scales.shape[1] == rows.shape[1] else np.asarray(rows.any(axis=1, keepdims=True))
+    return per_head[:, :, None] if scales.ndim == 3 else per_head
+
+
+def _slot(facts: Facts, held: Side, rows: Indices) -> tuple[Mask, str] | None:
+    """The heads that are torn in one shared slot, and how; None where each holds one row, or what no sharer has."""
     here = Stored(held.found.codes[rows], None if held.found.scale is None else held.found.scale[rows])
     tensor, x = held.rows.tensor, held.rows.x[rows]
     found = facts.agreement(tensor, x, here)
@@ -101,18 +92,18 @@ def _slot(facts: Facts, held: Side, rows: Indices) -> tuple[int, str] | None:
         scale = np.ones(per_token.shape, np.bool_)
     else:
         scale = np.broadcast_to(found.scales.all(axis=2) if found.scales.ndim == 3 else found.scales, per_token.shape)
-    if (per_token & scale).any(axis=0).all():
+    whole = np.asarray((per_token & scale).any(axis=0))
+    if whole.all():
         return None
     tokens = facts.stored_tokens[rows]
     if per_token.any(axis=0).all() and scale.any(axis=0).all():
-        head = int(np.argmin((per_token & scale).any(axis=0)))
+        head = int(np.argmin(whole))
         a, b = tokens[np.argmax(per_token[:, head])], tokens[np.argmax(scale[:, head])]
-        heads = int((~(per_token & scale).any(axis=0)).sum())
-        item = 4 if held.lost_scales is None else held.lost_scales.shape[-1]
-        return heads * item, f"the codes of token {a} with the scale of token {b}"
-    if codes.any(axis=0).all():
+        return ~whole, f"the codes of token {a} with the scale of token {b}"
+    # Codes that are one token's and no other's: some of each are met by chance.
+    foreign = codes.any(axis=0).sum(axis=1) - codes.sum(axis=2).max(axis=0)
+    if codes.any(axis=0).all() and foreign.sum() >= PROOF:
         parts = [int(count) for count in codes.sum(axis=(1, 2))]
-        best = int(np.max(codes.sum(axis=2), axis=0).sum())
         named = " and ".join(f"{count} of token {token}" for count, token in zip(parts, tokens.tolist(), strict=True))
-        return int(codes.shape[1] * codes.shape[2]) - best, f"codes of several tokens: {named}"
+        return ~np.asarray(per_token.any(axis=0)), f"codes of several tokens: {named}"
     return None

@@ -462,8 +462,8 @@ def test_tokens_that_share_slots_show_it_too(v_view: str) -> None:
     assert observable(emission, verdict) == (("sibling-pitch",) if v_view == "dense" else ())
 
 
-def test_slots_that_tokens_share_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tokens 5, 6 and 7 share a slot: the four other wrong tokens' rows are explained, and count."""
+def test_a_slot_that_tokens_share_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens 5, 6 and 7 share a slot: it is explained with the four other wrong tokens' rows, and all codes count."""
 
     def kind(tokens: int, count: int, page: int, seed: int) -> np.typing.NDArray[np.int64]:
         del count, page, seed
@@ -473,8 +473,8 @@ def test_slots_that_tokens_share_are_left_out(monkeypatch: pytest.MonkeyPatch) -
     emission = emulate(with_k_pitch, msgspec.structs.replace(SEED, slots="shared"))
     verdict = judge(emission)
     (found,) = diagnose(emission, verdict)
-    assert found.evidence["rows_explained"] == 12
-    assert found.explains == found.of < verdict.codes.v_wrong
+    assert found.evidence["rows_explained"] == 15
+    assert found.explains == found.of == verdict.codes.v_wrong
 
 
 def test_codes_that_match_beside_scales_that_do_not_are_no_explanation() -> None:
