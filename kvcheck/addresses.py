@@ -1,6 +1,8 @@
-"""Where every element of a placed tensor lies: byte offsets into its allocation."""
+"""Where every element of a placed tensor lies: byte offsets into its allocation, and sets of such."""
 
 from __future__ import annotations
+
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +10,7 @@ import numpy.typing as npt
 from kvcheck.schema import ITEMSIZE, Placed
 
 Offsets = npt.NDArray[np.int64]
+Number = TypeVar("Number", np.int64, np.uint64)
 
 
 def element_offsets(tensor: Placed) -> Offsets:
@@ -53,3 +56,21 @@ def extent(tensor: Placed) -> tuple[int, int]:
     item = ITEMSIZE[tensor.dtype]
     last = sum((size - 1) * stride for size, stride in zip(tensor.dims, tensor.strides, strict=True))
     return tensor.offset, tensor.offset + (last + 1) * item
+
+
+def distinct(values: Offsets) -> Offsets:
+    """The values that occur, ascending. Sorts: numpy's own way hashes, and offsets that lie close together collide."""
+    ascending = np.sort(values, axis=None)
+    first = np.ones(len(ascending), np.bool_)
+    first[1:] = ascending[1:] != ascending[:-1]
+    return ascending[first]
+
+
+def among(values: npt.NDArray[Number], ascending: npt.NDArray[Number]) -> npt.NDArray[np.bool_]:
+    """Which values, in their shape, are among `ascending` ones."""
+    if not len(ascending):
+        return np.zeros(values.shape, np.bool_)
+    found: npt.NDArray[np.bool_] = (
+        ascending[np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)] == values
+    )
+    return found

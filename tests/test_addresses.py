@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvcheck.addresses import byte_offsets, element_offsets, extent, row_offsets
+from kvcheck.addresses import among, byte_offsets, distinct, element_offsets, extent, row_offsets
 from kvcheck.schema import ITEMSIZE, Dtype, Placed
 
 DTYPES: st.SearchStrategy[Dtype] = st.sampled_from(sorted(ITEMSIZE))
@@ -86,3 +86,13 @@ def test_offsets_beyond_32_bits_are_exact() -> None:
     tensor = Placed("k_codes", 0, 7, "fp32", (3, 1, 2), (1 << 31, 5, 1))
     assert row_offsets(tensor, np.array([2])).tolist() == [[7 + (1 << 34), 11 + (1 << 34)]]
     assert extent(tensor) == (7, (1 << 34) + 15)
+
+
+@given(st.lists(st.integers(-(1 << 50), 1 << 50) | st.integers(0, 9), max_size=20), st.lists(st.integers(0, 9)))
+def test_sets_of_positions_are_sets(one: list[int], other: list[int]) -> None:
+    """Each value once, ascending; and whether a value is in another set."""
+    values = distinct(np.array(one, np.int64).reshape(-1, 1))
+    assert values.tolist() == sorted(set(one))
+    found = among(np.array([other], np.int64), values)
+    assert found.shape == (1, len(other))
+    assert found[0].tolist() == [each in one for each in other]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kvcheck.addresses import Offsets, byte_offsets, element_offsets, extent
+from kvcheck.addresses import Offsets, among, byte_offsets, distinct, element_offsets, extent
 from kvcheck.draw.image import images
 from kvcheck.judge.first import first_placed, nearest, side
 from kvcheck.judge.subject import Bytes, Indices, Mask
@@ -43,7 +43,7 @@ def changes(emission: Emission, written: Collection[str]) -> Changes:
     what lies between the rows of a view is stray.
     """
     launches = [_changed(launch) for launch in emission.launches]
-    where = np.unique(np.concatenate([each.positions for each in launches])) if launches else np.zeros(0, np.int64)
+    where = distinct(np.concatenate([each.positions for each in launches])) if launches else np.zeros(0, np.int64)
     if not len(where):
         return Changes(InputsVerdict())
     owned = np.zeros(where.shape, np.bool_)
@@ -51,7 +51,7 @@ def changes(emission: Emission, written: Collection[str]) -> Changes:
     for tensor in emission.placement.tensors:
         if tensor.name in written:
             continue
-        mine = np.isin(where, _positions(tensor))
+        mine = among(where, _positions(tensor))
         if mine.any():
             names.append(tensor.name)
         owned |= mine
@@ -80,7 +80,7 @@ def _position(allocation: int, offsets: Offsets) -> Indices:
 
 
 def _positions(tensor: Placed) -> Indices:
-    return _position(tensor.allocation, byte_offsets(element_offsets(tensor), ITEMSIZE[tensor.dtype]).ravel())
+    return distinct(_position(tensor.allocation, byte_offsets(element_offsets(tensor), ITEMSIZE[tensor.dtype])))
 
 
 def _by_side(emission: Emission, stray: Indices, written: Collection[str]) -> tuple[int, int]:
@@ -89,7 +89,7 @@ def _by_side(emission: Emission, stray: Indices, written: Collection[str]) -> tu
     rest: Mask = np.ones(stray.shape, np.bool_)
     for tensor in emission.placement.tensors:
         if tensor.name in written and rest.any():
-            mine = rest & np.isin(stray, _positions(tensor))
+            mine = rest & among(stray, _positions(tensor))
             counts[side(tensor.name)] += int(mine.sum())
             rest &= ~mine
     for name, count in _beside(emission.placement.tensors, stray[rest]):
@@ -117,7 +117,7 @@ def _first(
     It is told of the tensor among `names` that it is an element of; without `names`, of the nearest one.
     """
     for number, (launch, found) in enumerate(zip(emission.launches, launches, strict=True), 1):
-        hits = np.flatnonzero(np.isin(found.positions, positions))
+        hits = np.flatnonzero(among(found.positions, positions))
         if len(hits):
             at = int(hits[np.argmin(found.positions[hits])])
             allocation, offset = divmod(int(found.positions[at]), _ALLOCATION)
