@@ -1,7 +1,7 @@
 """Where rows came from, whatever made their codes: by their signs, which every scale and rounding keeps.
 
-The signs of a row's first 64 elements (32 of short rows) are a word that random data holds once. All such words of
-memory are made in six passes and sought among the rows': linear in bytes.
+The signs of a row's first 64 elements (32 of short rows) are a word that random data holds once. All words of 32 of
+memory are made in five passes, and those whose lowest bits no row has are left out at once: linear in bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from kvcheck.addresses import Offsets
+from kvcheck.addresses import Offsets, among
 from kvcheck.diagnose.facts import Facts
 from kvcheck.diagnose.reading import Own
 
@@ -25,6 +25,9 @@ CHOICES = 8
 SHARE = 0.5
 
 SIGN = 0x80
+
+#: Lowest bits of a word by which most of memory is left out.
+BITS = 20
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,12 @@ def origin(facts: Facts, source: Own) -> Origin:
     own = source.placed.strides[2]
     steps = dict.fromkeys((own, 1, other.strides[2], 2, source.placed.dims[1]))
     tried = [_origin(facts, source, step) for step in steps if step > 0]
-    return max(tried, key=lambda each: len({*zip(each.token.tolist(), each.head.tolist(), strict=True)}))
+    return max(tried, key=_rows)
+
+
+def _rows(found: Origin) -> int:
+    """How many (token, head) rows were found."""
+    return len({*zip(found.token.tolist(), found.head.tolist(), strict=True)})
 
 
 def affine(source: Own, found: Origin) -> Map | None:
@@ -76,21 +84,21 @@ def affine(source: Own, found: Origin) -> Map | None:
         return None
     bases = found.address - (found.token * token + found.head * head) * source.item
     ((base, rows),) = Counter(bases.tolist()).most_common(1)
-    distinct = len({*zip(found.token.tolist(), found.head.tolist(), strict=True)})
-    if rows < SHARE * distinct:
+    if rows < SHARE * _rows(found):
         return None
     return Map(base, (token, head, found.inner), rows)
 
 
 def _step(along: Offsets, across: Offsets, at: Offsets) -> int | None:
     """The commonest whole step between rows that follow each other `along` one index, at one place `across`."""
+    lines: dict[int, dict[int, list[int]]] = {place: {} for place in set(across.tolist())}
+    for place, index, where in zip(across.tolist(), along.tolist(), at.tolist(), strict=True):
+        lines[place].setdefault(index, []).append(where)
     votes: Counter[int] = Counter()
-    for place in set(across.tolist()):
-        here = np.flatnonzero(across == place)
-        by_index: dict[int, list[int]] = {}
-        for index, where in zip(along[here].tolist(), at[here].tolist(), strict=True):
-            by_index.setdefault(index, []).append(where)
-        for (one, before), (two, after) in pairwise(sorted(by_index.items())):
+    for line in lines.values():
+        for (one, before), (two, after) in pairwise(sorted(line.items())):
+            if len(before) * len(after) > CHOICES**2:
+                continue
             for first in before:
                 for second in after:
                     step, rest = divmod(second - first, two - one)
@@ -111,16 +119,34 @@ def _origin(facts: Facts, source: Own, step: int) -> Origin:
     tokens, heads, places = [nothing], [nothing], [nothing]
     for start, data in facts.memory.pieces():
         phase = (source.base - start) % source.item
-        signs = data[phase + source.item - 1 :: source.item] >> 7
-        words = _words(signs.astype(np.uint64), width, step)
+        signs = data[phase + source.item - 1 :: source.item] >> np.uint8(7)
+        at, words = _found(signs, word, width, step)
         first = np.searchsorted(word, words)
-        hits = np.flatnonzero(word[np.minimum(first, len(word) - 1)] == words) if len(word) else nothing
-        for hit in hits.tolist() if len(hits) <= CHOICES * len(word) else []:
-            same = np.flatnonzero(word == words[hit])
-            tokens.append(sources[row[same], head[same]])
-            heads.append(head[same])
-            places.append(np.full(len(same), start + phase + hit * source.item, np.int64))
+        count = np.searchsorted(word, words, side="right") - first
+        if count.sum() > CHOICES * len(word):
+            continue
+        # Every row whose signs these are: `count` of them from `first` on, for each place.
+        within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        same = np.repeat(first, count) + within
+        tokens.append(sources[row[same], head[same]])
+        heads.append(head[same])
+        places.append(np.repeat(start + phase + at * source.item, count))
     return Origin(step, np.concatenate(tokens), np.concatenate(heads), np.concatenate(places))
+
+
+def _found(signs: npt.NDArray[np.uint8], wanted: Words, width: int, step: int) -> tuple[Offsets, Words]:
+    """Where one of the `wanted` words, ascending, stands in memory: the first element of each, and the word."""
+    low = _words(signs, step)
+    # Few of memory's words have lowest bits that any row has: these alone are made in full.
+    seen = np.zeros(1 << BITS, np.bool_)
+    seen[(wanted & np.uint64(len(seen) - 1)).astype(np.int64)] = True
+    rest = max(len(low) - (width - 32) * step, 0)
+    at = np.flatnonzero(seen[low[:rest] & np.uint32(len(seen) - 1)])
+    words = low[at].astype(np.uint64)
+    if width > 32:
+        words |= low[at + 32 * step].astype(np.uint64) << np.uint64(32)
+    hits = among(words, wanted)
+    return at[hits], words[hits]
 
 
 def _wanted(facts: Facts, source: Own, width: int) -> tuple[Offsets, Offsets, Words]:
@@ -136,12 +162,12 @@ def _wanted(facts: Facts, source: Own, width: int) -> tuple[Offsets, Offsets, Wo
     return row, head, np.bitwise_or.reduce(bits, axis=1) if len(row) else np.zeros(0, np.uint64)
 
 
-def _words(signs: Words, width: int, step: int) -> Words:
-    """At every element the signs of the `width` elements that follow, `step` apart: bit i is that of the i-th."""
-    words, have = signs, 1
-    while have < width:
+def _words(signs: npt.NDArray[np.uint8], step: int) -> npt.NDArray[np.uint32]:
+    """At every element the signs of the 32 elements that follow, `step` apart: bit i is that of the i-th."""
+    words, have = signs.astype(np.uint32), 1
+    while have < 32:
         if len(words) <= have * step:
-            return np.zeros(0, np.uint64)
-        words = words[: -have * step] | (words[have * step :] << np.uint64(have))
+            return np.zeros(0, np.uint32)
+        words = words[: -have * step] | (words[have * step :] << np.uint32(have))
         have *= 2
     return words
