@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kvcheck.addresses import Offsets
+from kvcheck.addresses import Offsets, among, distinct
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import Facts, Indices, Mask
 from kvcheck.diagnose.final import final
@@ -51,7 +51,7 @@ def hold(part: Part, destination: Destination) -> Held | None:
         return None
     places = placed_positions(part.placed, destination.at).reshape(destination.at.shape)
     # A unit that is right, for another one like it was put there, may stand where nothing is due as well.
-    astray = np.isin(places, final(part.facts).stray).any(axis=2) & elsewhere
+    astray = among(places, final(part.facts).stray).any(axis=2) & elsewhere
     suspect |= astray
     there_too = part.stands(destination.at)
     stands = there_too & suspect[:, :, None]
@@ -68,18 +68,17 @@ def hold(part: Part, destination: Destination) -> Held | None:
     moved = _with_sharers(part, found) & elsewhere & part.bad
     wrong = wrong_positions(part.facts)
     left = placed_positions(part.placed, part.due_at[part.lost & moved[:, :, None]])
-    explained = np.intersect1d(wrong, np.concatenate([there, left]))
-    varied = np.unique(places[stands & (found & part.varied)[:, :, None] & ~hidden])
-    lost = placed_positions(part.placed, part.due_at[part.lost])
-    proof = int((np.isin(varied, wrong) & ~np.isin(varied, lost)).sum())
+    explained = distinct(np.concatenate([there, left]))
+    explained = explained[among(explained, wrong)]
+    varied = distinct(places[stands & (found & part.varied)[:, :, None] & ~hidden])
+    lost = distinct(placed_positions(part.placed, part.due_at[part.lost]))
+    proof = int((among(varied, wrong) & ~among(varied, lost)).sum())
     if part.kind == "scales":
         # A byte of a scale where nobody's bytes should change is there by chance far less often than a code is.
-        proof += int(np.isin(varied, final(part.facts).stray).sum())
+        proof += int(among(varied, final(part.facts).stray).sum())
     elif len(left) >= PROOF:
         # Rows of one repeated code: so many stray bytes just where lost ones would have gone do not come by chance.
-        proof += (
-            int(np.isin(np.unique(places[stands & found[:, :, None] & ~hidden]), final(part.facts).stray).sum()) // 4
-        )
+        proof += int(among(distinct(places[stands & found[:, :, None] & ~hidden]), final(part.facts).stray).sum()) // 4
     return Held(destination, moved, explained, proof, int((elsewhere & ~part.bad & ~found & ~filled).sum()))
 
 
@@ -87,7 +86,7 @@ def _overlapped(part: Part, places: Indices) -> Mask:
     """Which bytes of the places are also those of another slot's units, or of another unit of theirs."""
     _, first = np.unique(part.side.rows.slots, return_index=True)
     taken, count = np.unique(places[first], return_counts=True)
-    return np.asarray(np.isin(places, taken[count > 1]))
+    return among(places, taken[count > 1])
 
 
 def _with_sharers(part: Part, found: Mask) -> Mask:
@@ -115,7 +114,7 @@ def _credible(part: Part, found: Held) -> bool:
 def explanation(part: Part, held: Held) -> Explanation:
     """A destination as what it explains of the emission."""
     facts, rows = part.facts, part.side.rows
-    mine: Mask = np.isin(placed_positions(part.placed, part.due_at), held.explained).reshape(part.due_at.shape)
+    mine: Mask = among(placed_positions(part.placed, part.due_at), held.explained).reshape(part.due_at.shape)
     mine = np.asarray(mine & (part.lost | part.wrong))
     compared = np.isin(rows.tokens, facts.tokens)
     codes = mine[compared] & ~facts.right(rows.tensor).codes if part.kind == "codes" else None
@@ -139,4 +138,4 @@ def explanation(part: Part, held: Held) -> Explanation:
 def lost_or_stray(facts: Facts, explained: Indices) -> int:
     """How many of some positions are lost or stray."""
     found = [final(facts).stray] + [placed_positions(each.placed, each.due_at[each.lost]) for each in parts(facts)]
-    return int(np.isin(explained, np.concatenate(found)).sum())
+    return int(among(explained, distinct(np.concatenate(found))).sum())

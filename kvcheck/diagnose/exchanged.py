@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kvcheck.addresses import distinct
 from kvcheck.diagnose.destination import lost_or_stray
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Stored
@@ -71,7 +72,7 @@ class Exchanged:
             tensor=tensor,
             codes=codes,
             scales=scales,
-            others=lost_or_stray(facts, np.unique(placed_positions(held.placed, held.due_at[wrong]))),
+            others=lost_or_stray(facts, distinct(placed_positions(held.placed, held.due_at[wrong]))),
             of_others=condemned(facts),
             cost=2,
             says=f"{other}'s {self._kind} stand where {tensor.upper()}'s belong",

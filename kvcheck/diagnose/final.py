@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
-from kvcheck.addresses import Offsets, byte_offsets, element_offsets, row_offsets
+from kvcheck.addresses import Offsets, among, byte_offsets, distinct, element_offsets, row_offsets
 from kvcheck.diagnose.facts import Bytes, Facts, Indices, Mask
 from kvcheck.draw.image import images, prefill_rows
 from kvcheck.emission import PREFILLS, STORED, row_array
@@ -62,7 +61,7 @@ class Final:
         changed = changed_positions(self._facts, 0)
         for tensor in self._facts.emission.placement.tensors:
             if len(changed) and tensor.name not in STORED:
-                changed = changed[~np.isin(changed, positions_of(tensor))]
+                changed = changed[~among(changed, distinct(positions_of(tensor)))]
         return changed
 
     def lost(self, placed: Placed) -> Mask:
@@ -91,8 +90,7 @@ def changed_positions(facts: Facts, launch: int) -> Indices:
     sizes = np.array([len(change.data) for change in changes], np.int64)
     starts = np.array([change.allocation * ALLOCATION + change.offset for change in changes], np.int64)
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    found: npt.NDArray[np.int64] = np.sort(np.repeat(starts, sizes) + within)
-    return found
+    return distinct(np.repeat(starts, sizes) + within)
 
 
 def positions_of(tensor: Placed) -> Indices:

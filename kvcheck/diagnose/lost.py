@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from kvcheck.addresses import among
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask
 from kvcheck.diagnose.follows import stale_scales
@@ -63,7 +64,7 @@ def lost(facts: Facts, tensor: Tensor) -> Lost | None:
 
 def _unmoved(facts: Facts, held: Part) -> Mask:
     at = placed_positions(held.placed, held.due_at).reshape(held.due_at.shape)
-    gone: Mask = held.lost & ~np.isin(at, moved_positions(facts))
+    gone: Mask = held.lost & ~among(at, moved_positions(facts))
     return gone
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from kvcheck.addresses import Offsets
+from kvcheck.addresses import Offsets, among, distinct
 from kvcheck.diagnose.destination import Held, best, explanation
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Indices
@@ -40,10 +40,11 @@ def misplaced(facts: Facts) -> tuple[tuple[Part, Held], ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=2)
 def moved_positions(facts: Facts) -> Indices:
     """The positions of all condemned bytes that destinations explain."""
     found = [held.explained for _, held in misplaced(facts)]
-    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
+    return distinct(np.concatenate(found)) if found else np.zeros(0, np.int64)
 
 
 class Misplaced:
@@ -77,7 +78,7 @@ class Misplaced:
         due, used = offsets_of(placed, facts.slots), canonical(facts, placed)
         if (due == used).all():
             return False
-        if len(np.setdiff1d(due, used)):
+        if not among(distinct(due), distinct(used)).all():
             return True
         # All bytes go to places of the same rows: whether that shows depends on what they are.
         tensor = TENSORS[0] if placed.name.startswith("k") else TENSORS[1]

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from kvcheck.addresses import Offsets
+from kvcheck.addresses import Offsets, distinct
 from kvcheck.diagnose.facts import TENSORS, Facts, Indices, Mask, Stored
 from kvcheck.diagnose.final import final
 from kvcheck.diagnose.side import Side, offsets_of, placed_positions, side
@@ -109,4 +109,4 @@ def wrong_positions(facts: Facts) -> Indices:
     """The positions of all bytes of both sides that were lost or stored wrong, and of all stray ones, ascending."""
     found = [placed_positions(each.placed, each.due_at[each.lost | each.wrong]) for each in parts(facts)]
     found.append(final(facts).stray)
-    return np.unique(np.concatenate(found))
+    return distinct(np.concatenate(found))

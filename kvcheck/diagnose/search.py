@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kvcheck.addresses import byte_offsets
+from kvcheck.addresses import byte_offsets, distinct
 from kvcheck.diagnose.facts import Bytes, Facts, Indices, Mask
 from kvcheck.diagnose.final import final
 from kvcheck.diagnose.part import Part
@@ -41,10 +41,12 @@ def find_rows(facts: Facts, rows: Rows, placed: Placed) -> Indices:
     if shape[2] < WIDTH or not len(rows.tokens) or len(after) < WIDTH:
         return where
     windows = np.lib.stride_tricks.sliding_window_view(after, WIDTH)
-    written = np.flatnonzero(after != before)
+    written = after != before
     # A window may begin with a byte that happens to be the prefill's: a begin up to two bytes before also counts.
-    begins = np.unique(np.concatenate([written, written - 1, written - 2]))
-    begins = begins[(begins >= 0) & (begins < len(windows))]
+    begin = written.copy()
+    begin[:-1] |= written[1:]
+    begin[:-2] |= written[2:]
+    begins = np.flatnonzero(begin[: len(windows)])
     words = _words(windows[begins])
     order = np.argsort(words, kind="stable")
     sorted_words, begins = words[order], begins[order]
@@ -74,7 +76,7 @@ def _find_scales(part: Part) -> Indices:
     memory, due = final(part.facts), part.side.rows.due.scale
     after, before = memory.after[part.placed.allocation], memory.before[part.placed.allocation]
     changed = np.flatnonzero(after != before)
-    begins = np.unique((changed - part.placed.offset) // item) * item + part.placed.offset
+    begins = distinct((changed - part.placed.offset) // item) * item + part.placed.offset
     begins = begins[(begins >= 0) & (begins + item <= len(after))]
     if item == 1 or due is None or not len(begins):
         return where

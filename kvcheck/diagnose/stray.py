@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kvcheck.addresses import extent
+from kvcheck.addresses import among, distinct, extent
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Indices
 from kvcheck.diagnose.final import ALLOCATION, final, positions_of
@@ -35,7 +35,7 @@ class StrayWrite:
             return []
         made = extra_rows(facts, self.slug)
         known = [each.explained for which in ("negative", "extra") for each in astray(facts, which)]
-        rest = np.setdiff1d(stray, np.concatenate([moved_positions(facts), *known]))
+        rest = stray[~among(stray, distinct(np.concatenate([moved_positions(facts), *known])))]
         whose = _nearest(facts, rest)
         tensors = facts.emission.placement.tensors
         return made + [_says(facts, tensors[index], rest[whose == index]) for index in np.unique(whose).tolist()]
@@ -55,7 +55,7 @@ def _nearest(facts: Facts, stray: Indices) -> Indices:
     for gap, tensor in zip(gaps, tensors, strict=True):
         begin, end = (np.int64(tensor.allocation * ALLOCATION + edge) for edge in extent(tensor))
         here = stray // ALLOCATION == tensor.allocation
-        inside = np.isin(stray, positions_of(tensor))
+        inside = among(stray, distinct(positions_of(tensor)))
         distance = np.maximum(np.maximum(begin - stray, stray - end + 1), 0) + 1
         gap[here] = np.where(inside, 0, distance)[here]
     found: Indices = gaps.argmin(axis=0)
@@ -65,7 +65,7 @@ def _nearest(facts: Facts, stray: Indices) -> Indices:
 def _says(facts: Facts, tensor: Placed, stray: Indices) -> Explanation:
     offsets = stray % ALLOCATION
     begin, end = extent(tensor)
-    inside = np.isin(stray, positions_of(tensor))
+    inside = among(stray, distinct(positions_of(tensor)))
     where = [
         (int(inside.sum()), "in slots that no token names"),
         (int(((offsets >= begin) & (offsets < end) & ~inside).sum()), "between its rows and heads"),

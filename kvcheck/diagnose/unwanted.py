@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from kvcheck.addresses import among, distinct
 from kvcheck.diagnose.destination import lost_or_stray
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Indices, Stored
@@ -59,7 +60,7 @@ def _astray(facts: Facts, tensor: Tensor, tokens: Indices) -> Astray | None:
         there = final(facts).gather(codes.allocation, offsets)
         stands = facts.agreement(tensor, rows.x, Stored(there.data, rows.due.scale)).codes & there.inside
         mine = placed_positions(codes, offsets).reshape(offsets.shape)
-        rows_here = stands.all(axis=2) & np.isin(mine, wrong).any(axis=2) & ~known
+        rows_here = stands.all(axis=2) & among(mine, wrong).any(axis=2) & ~known
         known |= rows_here
         if not rows_here.any():
             continue
@@ -76,7 +77,8 @@ def _astray(facts: Facts, tensor: Tensor, tokens: Indices) -> Astray | None:
                 hits += _scale_hits(facts, rows, scales, int(token), int(slot))
     if not hits:
         return None
-    explained = np.intersect1d(wrong, np.concatenate([hit.ravel() for hit in hits]))
+    explained = distinct(np.concatenate([hit.ravel() for hit in hits]))
+    explained = explained[among(explained, wrong)]
     if len(explained) < PROOF:
         return None
     return Astray(tensor, np.array(sorted(seen), np.int64), tuple(places), explained)
@@ -145,7 +147,7 @@ def _says(facts: Facts, slug: str, found: Astray, whose: str) -> Explanation:
     held = part(facts, tensor, "codes")
     assert held is not None
     compared = np.isin(held.side.rows.tokens, facts.tokens)
-    mine = np.isin(placed_positions(held.placed, held.due_at), found.explained).reshape(held.due_at.shape) & held.wrong
+    mine = among(placed_positions(held.placed, held.due_at), found.explained).reshape(held.due_at.shape) & held.wrong
     places = ", ".join(found.places[:NAMED]) + (" and others" if len(found.places) > NAMED else "")
     tokens = ", ".join(str(token) for token in found.tokens[:NAMED].tolist())
     tokens += f" and {len(found.tokens) - NAMED} others" if len(found.tokens) > NAMED else ""

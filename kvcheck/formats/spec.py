@@ -7,6 +7,7 @@ neural networks" (arXiv:2206.02915) for the fnuz forms; PTX ISA, `cvt`, for cano
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, TypeAlias, get_args
 
 from kvcheck.errors import FormatError
@@ -127,6 +128,7 @@ def policy_error(number_format: Format, policy: Policy) -> str | None:
     return None
 
 
+@lru_cache(maxsize=256)
 def check_policy(number_format: str | Format, policy: Policy) -> Format:
     """The format, once the policy fits it. Raises FormatError."""
     found = find_format(number_format)
