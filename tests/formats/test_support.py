@@ -44,8 +44,6 @@ def test_contracts_that_can_be_judged(contract: Contract) -> None:
         (Contract(scale=Given(), ulps=-1), "apply declares -1 ulps"),
         (Contract(scale=Given(), ulps=1, compute="fp16"), "apply declares 1 ulps of fp32, and compute is fp16"),
         (Contract(scale=Computed(ulps=33)), "the scale declares 33 ulps"),
-        (Contract(scale=Computed(maximum=float("inf"))), "the scale's maximum is inf; expected a finite number"),
-        (Contract(scale=Computed(eps=float("inf"))), "the scale's eps is inf"),
         (Contract(scale=Computed(zero_row=float("nan"))), "the scale's zero_row is nan"),
     ],
 )

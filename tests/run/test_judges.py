@@ -73,9 +73,13 @@ def test_a_case_that_two_judges_die_of_is_inconclusive_and_the_next_is_judged(tm
         wait([one.fileno() for one in judges.answers()])
         assert judges.take(judges.answers()[0]) is None
         while (question := judges._workers[0].question) is None or question.path != tmp_path / "0":
-            pipe = judges.answers()[0]
+            # Stopped before it is given the case again: it must not have judged that by the time it is killed.
+            pipe, pid = judges.answers()[0], judges._workers[0].process.pid
             wait([pipe.fileno()])
+            os.kill(pid, signal.SIGSTOP)
             judges.take(pipe)
+            if (question := judges._workers[0].question) is None or question.path != tmp_path / "0":
+                os.kill(pid, signal.SIGCONT)
         _kill(judges, tmp_path / "0")
         found = _gathered(judges)
     assert found[str(tmp_path / "0")].outcome == "inconclusive"

@@ -110,7 +110,8 @@ def test_processes_that_kernels_leave_behind_are_ended(ran: Ran, folder: Path) -
     """Forks are ended with the run, whether they stayed in the case's session or left it."""
     assert ran.code == 1
     pids = [int(line) for line in (folder / "pids").read_text(encoding="ascii").split()]
-    assert len(pids) == 2 * (2 * 3 + 1)  # for each target, three launches of two ways to fork, and a case that hangs
+    # For each target, three launches of two ways to fork, and a case that hangs; more where they ran behind others too.
+    assert len(pids) >= 2 * (2 * 3 + 1)
     assert [pid for pid in pids if is_running(pid)] == []
 
 
