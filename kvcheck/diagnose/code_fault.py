@@ -8,7 +8,8 @@ right, then, where those show nothing, by the emitted scales as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -39,12 +40,12 @@ class Seen:
     wrong: Mask
     known: Mask
 
-    @property
+    @cached_property
     def format(self) -> Format:
         """The contract's number format."""
         return contract_format(self.facts.contract)
 
-    @property
+    @cached_property
     def negative(self) -> Mask:
         """Where a scaled value has a minus sign."""
         return np.signbit(self.scaled)
@@ -107,11 +108,10 @@ class CodeFault:
 
     def _shows(self, facts: Facts, tensor: Tensor, forms: Sequence[Form]) -> bool | None:
         """Whether the first form that the contract admits leaves a wrong code; None where it admits none."""
-        due = facts.stored(tensor, facts.values(tensor))
-        scaled, known = facts.scaled(tensor, due)
+        due = facts.own(tensor).stored
         admitted = False
         for before in facts.launches(tensor) if self._reads else (facts,):
-            seen = Seen(before, tensor, scaled, due.codes, due.codes, np.zeros_like(known), known)
+            seen = replace(_right(facts, tensor), facts=before)
             coded = next((made for form in forms if (made := form(seen)) is not None), None)
             if coded is None:
                 continue
@@ -151,10 +151,23 @@ def encoded(facts: Facts, scaled: Floats) -> Bytes:
     )
 
 
-def seen_codes(facts: Facts, tensor: Tensor) -> Iterator[Seen]:
+@lru_cache(maxsize=8)
+def _right(facts: Facts, tensor: Tensor) -> Seen:
+    """What the encoder of a right kernel gets and leaves."""
+    own = facts.own(tensor)
+    scaled, known = own.scaled(own.stored)
+    return Seen(facts, tensor, scaled, own.stored.codes, own.stored.codes, np.zeros_like(known), known)
+
+
+@lru_cache(maxsize=4)
+def seen_codes(facts: Facts, tensor: Tensor) -> tuple[Seen, ...]:
     """The codes by the scales that are right, then by the emitted ones; each only where it has wrong codes."""
+    return tuple(_found(facts, tensor))
+
+
+def _found(facts: Facts, tensor: Tensor) -> Iterator[Seen]:
     emitted, found, x = facts.emitted(tensor), facts.right(tensor), facts.values(tensor)
-    scaled, known = facts.scaled(tensor, emitted)
+    scaled, known = facts.own(tensor).scaled(emitted)
     wrong = ~found.codes & known
     if wrong.any():
         yield Seen(facts, tensor, scaled, encoded(facts, scaled), emitted.codes, wrong, known)

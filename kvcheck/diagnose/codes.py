@@ -177,7 +177,7 @@ def poisoned_scale(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     ignores = rule.nan == "ignore"
     other = replace(rule, nan="propagate" if ignores else "ignore")
     which = "NaN where a value is NaN, which is to be ignored" if ignores else "those of the values that are not NaN"
-    return by_rule(facts, tensor, other, facts.values(tensor), f"scales are {which}")
+    return by_rule(other, facts.values(tensor), f"scales are {which}")
 
 
 def _format(other: Format) -> Form:

@@ -55,16 +55,18 @@ def hold(part: Part, destination: Destination) -> Held | None:
     suspect |= astray
     there_too = part.stands(destination.at)
     stands = there_too & suspect[:, :, None]
+    if not stands.any():
+        return None
     # Of units that overlap the last is left, and what lies outside memory is not seen: neither is held against it.
     hidden = _overlapped(part, places)
     hidden |= ~final(part.facts).gather(part.placed.allocation, destination.at).inside
     found = suspect & (stands | hidden).all(axis=2)
-    # Nor is what looks right where it is due because another unit, moved there, is like it.
-    taken = places[:, :, 0][elsewhere & there_too.all(axis=2)]
-    filled = np.isin(placed_positions(part.placed, part.due_at[:, :, :1]).reshape(found.shape), taken)
     there = places[stands & found[:, :, None]]
     if not len(there):
         return None
+    # Nor is what looks right where it is due because another unit, moved there, is like it.
+    taken = distinct(places[:, :, 0][elsewhere & there_too.all(axis=2)])
+    filled = among(placed_positions(part.placed, part.due_at[:, :, :1]).reshape(found.shape), taken)
     moved = _with_sharers(part, found) & elsewhere & part.bad
     wrong = wrong_positions(part.facts)
     left = placed_positions(part.placed, part.due_at[part.lost & moved[:, :, None]])
@@ -116,7 +118,7 @@ def explanation(part: Part, held: Held) -> Explanation:
     facts, rows = part.facts, part.side.rows
     mine: Mask = among(placed_positions(part.placed, part.due_at), held.explained).reshape(part.due_at.shape)
     mine = np.asarray(mine & (part.lost | part.wrong))
-    compared = np.isin(rows.tokens, facts.tokens)
+    compared = facts.compared
     codes = mine[compared] & ~facts.right(rows.tensor).codes if part.kind == "codes" else None
     scales = None
     if part.kind == "scales":

@@ -14,8 +14,20 @@ from kvcheck.diagnose.faults import FAULTS, NUMERIC
 from kvcheck.diagnose.follows import follows_cache
 from kvcheck.schema import Diagnosis, Emission, Verdict
 
-#: The outcomes of verdicts on bytes.
-JUDGED = frozenset({"pass", "mismatch", "violation"})
+#: The outcomes of verdicts on bytes: those of wrong ones, and all.
+FAILED = frozenset({"mismatch", "violation"})
+JUDGED = FAILED | {"pass"}
+
+#: For each fault, by its slug, its forms, and whether they would have been shown.
+Shown = Mapping[str, Mapping[str, bool]]
+
+
+def examine(emission: Emission, verdict: Verdict) -> tuple[tuple[Diagnosis, ...], Shown]:
+    """`diagnose`, of a case that failed, and `shown`: what both need to know of the case is found out once."""
+    if isinstance(emission.contract, LoadContract):
+        return (), {}
+    facts = Facts(emission, emission.contract, verdict)
+    return _named(facts) if verdict.outcome in FAILED else (), _shown(facts)
 
 
 def diagnose(emission: Emission, verdict: Verdict) -> tuple[Diagnosis, ...]:
@@ -23,31 +35,16 @@ def diagnose(emission: Emission, verdict: Verdict) -> tuple[Diagnosis, ...]:
 
     Empty where no byte is condemned, where the judge could not decide, and where no fault gives the bytes.
     """
-    if isinstance(emission.contract, LoadContract) or not _condemned(verdict):
-        return ()
-    facts = Facts(emission, emission.contract, verdict)
-    # A kernel may have left any numbers, infinities and NaN among them, and forms calculate with what they find.
-    with np.errstate(all="ignore"):
-        return _named(facts)
+    return () if isinstance(emission.contract, LoadContract) else _named(Facts(emission, emission.contract, verdict))
 
 
-def _named(facts: Facts) -> tuple[Diagnosis, ...]:
-    """What the faults say, the one that explains most first."""
-    found = [made for fault in FAULTS for made in fault.explanations(facts)]
-    found = [made for made in found if not (made.of_rows and follows_cache(facts, made))]
-    return arbitrate(facts, [*found, *elsewhere(facts, found, NUMERIC)])
-
-
-def shown(emission: Emission, verdict: Verdict) -> Mapping[str, Mapping[str, bool]]:
+def shown(emission: Emission, verdict: Verdict) -> Shown:
     """For each fault, its usual forms that the contract admits, and whether this case would have shown them.
 
     Nothing where the judge could not judge. A form is shown where a kernel that has it fails the case: what the
     emission's own kernel stored has no part in it.
     """
-    if verdict.outcome not in JUDGED or isinstance(emission.contract, LoadContract):
-        return {}
-    facts = Facts(emission, emission.contract, verdict).standing()
-    return {fault.slug: fault.shown(facts) for fault in FAULTS}
+    return {} if isinstance(emission.contract, LoadContract) else _shown(Facts(emission, emission.contract, verdict))
 
 
 def observable(emission: Emission, verdict: Verdict) -> tuple[str, ...]:
@@ -55,9 +52,26 @@ def observable(emission: Emission, verdict: Verdict) -> tuple[str, ...]:
     return ruled_out(shown(emission, verdict))
 
 
-def ruled_out(found: Mapping[str, Mapping[str, bool]]) -> tuple[str, ...]:
+def ruled_out(found: Shown) -> tuple[str, ...]:
     """The slugs of the faults of which every form is `shown`: where one would have hidden, a pass says nothing."""
     return tuple(slug for slug, forms in found.items() if forms and all(forms.values()))
+
+
+def _named(facts: Facts) -> tuple[Diagnosis, ...]:
+    if not _condemned(facts.verdict):
+        return ()
+    # A kernel may have left any numbers, infinities and NaN among them, and forms calculate with what they find.
+    with np.errstate(all="ignore"):
+        found = [made for fault in FAULTS for made in fault.explanations(facts)]
+        found = [made for made in found if not (made.of_rows and follows_cache(facts, made))]
+        return arbitrate(facts, [*found, *elsewhere(facts, found, NUMERIC)])
+
+
+def _shown(facts: Facts) -> Shown:
+    if facts.verdict.outcome not in JUDGED:
+        return {}
+    standing = facts.standing()
+    return {fault.slug: fault.shown(standing) for fault in FAULTS}
 
 
 def _condemned(verdict: Verdict) -> bool:

@@ -67,7 +67,7 @@ def _explanation(facts: Facts, tensor: Tensor) -> Explanation | None:
 
 def _permuted(facts: Facts, tensor: Tensor) -> bool:
     """Whether most wrong rows hold the very codes that are due, in whatever order."""
-    due, there = facts.stored(tensor, facts.values(tensor)).codes, facts.emitted(tensor).codes
+    due, there = facts.own(tensor).stored.codes, facts.emitted(tensor).codes
     bad = ~facts.right(tensor).codes.all(axis=2)
     near = (np.sort(due[bad], axis=1) == np.sort(there[bad], axis=1)).mean(axis=1)
     # Under a declared error a few of them are a neighbour of the one due.
@@ -101,7 +101,7 @@ def _orders(facts: Facts, tensor: Tensor) -> Iterator[tuple[Indices, str]]:
 
 def _recovered(facts: Facts, tensor: Tensor) -> Indices | None:
     """The order by the column of due codes that each place has in all rows; None where one has none, or several."""
-    due, there = facts.stored(tensor, facts.values(tensor)).codes, facts.emitted(tensor).codes
+    due, there = facts.own(tensor).stored.codes, facts.emitted(tensor).codes
     rows = np.flatnonzero(~facts.right(tensor).codes.all(axis=2))[:ROWS]
     one, other = (codes.reshape(-1, codes.shape[2])[rows] for codes in (due, there))
     columns: dict[bytes, list[int]] = {}

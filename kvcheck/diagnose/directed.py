@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -57,6 +58,7 @@ RULES: tuple[Up, ...] = (
 )
 
 
+@lru_cache(maxsize=2)
 def rest(seen: Seen) -> tuple[Rest, Mask]:
     """What rounding decides, and where it does: finite values that are not beyond the largest."""
     magnitude, number_format = np.abs(seen.scaled), seen.format

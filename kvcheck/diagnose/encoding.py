@@ -84,8 +84,9 @@ class RoundingFault:
 
 def _shows(facts: Facts, tensor: Tensor, rule: Rule) -> bool:
     """Whether a kernel that encodes by a rule leaves a code that a right one may not."""
-    right = facts.stored(tensor, facts.values(tensor))
-    scaled, _ = facts.scaled(tensor, right)
+    own = facts.own(tensor)
+    right = own.stored
+    scaled, _ = own.scaled(right)
     return fails(facts, tensor, Stored(_encode(facts, scaled, rule), right.scale))
 
 

@@ -43,9 +43,7 @@ class Exchanged:
         if held is None or not held.bad.any():
             return None
         here, theirs = side(facts, tensor), side(facts, sibling(tensor)).rows
-        found = facts.agreement(
-            theirs.tensor,
-            theirs.x,
+        found = theirs.taken.agreement(
             Stored(
                 here.found.codes if self._kind == "codes" else theirs.due.codes,
                 theirs.due.scale if self._kind == "codes" else here.found.scale,
@@ -59,7 +57,7 @@ class Exchanged:
         wrong = np.asarray(held.wrong & units[:, :, None])
         if int((wrong & held.varied[:, :, None]).sum()) < PROOF:
             return None
-        compared = np.isin(here.rows.tokens, facts.tokens)
+        compared = facts.compared
         codes = scales = None
         if self._kind == "codes":
             codes = wrong[compared]

@@ -6,62 +6,30 @@ A slot that tokens share is one row: that of the token whose row most likely sta
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from kvcheck.contract import Computed, Contract, Given
+from kvcheck.contract import Contract, Given
 from kvcheck.diagnose.image import SourceMemory
 from kvcheck.diagnose.sharers import SIGN, Apart, nearest, shared
+from kvcheck.diagnose.taken import Agreement, Bytes, Floats, Mask, Stored, Taken
 from kvcheck.draw import dtypes
-from kvcheck.draw.image import case_inputs
+from kvcheck.draw.image import case_inputs, images
 from kvcheck.draw.inputs import addressed
-from kvcheck.emission import LAUNCHES, Step
-from kvcheck.formats.arithmetic import (
-    apply_scale,
-    code_bounds,
-    element_scales,
-    legal_scales,
-    right_codes,
-    right_scales,
-)
+from kvcheck.emission import LAUNCHES, Step, scale_values
 from kvcheck.schema import ITEMSIZE, Emission, Placed, Tensor, Verdict
 
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Item = TypeVar("Item", bound=np.generic)
+Kept = TypeVar("Kept", Taken, Stored, Agreement)
 
 TENSORS: tuple[Tensor, Tensor] = ("k", "v")
 
-
-@dataclass(frozen=True)
-class Stored:
-    """What a kernel stores for K or V: `codes` uint8 `[n, heads, dim]`, `scale` fp32 `[n, *groups]`.
-
-    `scale` is None where none is stored.
-    """
-
-    codes: Bytes
-    scale: Floats | None
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Which stored bytes a kernel may leave that read given rows: `codes` `[n, heads, dim]`, `scales` `[n, *groups]`.
-
-    Exact or legal by the contract, or left open by it: `undefined` `[n, heads, dim]`. `scales` is None where none are
-    stored.
-    """
-
-    codes: Mask
-    scales: Mask | None
-    undefined: Mask
+__all__ = ["TENSORS", "Agreement", "Bytes", "Facts", "Floats", "Indices", "Mask", "Stored"]
 
 
 class Facts:
@@ -76,7 +44,7 @@ class Facts:
         self._memories: dict[Step, SourceMemory] = {}
         self._inputs = case_inputs(emission.placement, emission.case, contract)
         self._values: dict[Tensor, Floats] = {"k": self._inputs.k_float, "v": self._inputs.v_float}
-        self._right: dict[Tensor, Agreement] = {}
+        self._kept: dict[tuple[str, Tensor], Taken | Stored | Agreement] = {}
         slots = self._inputs.slots
         self.stored_tokens: Indices = np.flatnonzero(addressed(slots))
         """The tokens that are stored, those that share a slot included."""
@@ -90,23 +58,49 @@ class Facts:
         self.tokens: Indices = self.stored_tokens[self._rows]
         """The tokens whose rows are compared, one for each slot."""
 
+    @cached_property
+    def sharing(self) -> tuple[Indices, Indices]:
+        """The positions in `stored_tokens` of every two tokens that share a slot, each pair both ways round."""
+        order = np.argsort(self.slots, kind="stable")
+        ascending, one, other = self.slots[order], [order[:0]], [order[:0]]
+        for apart in range(1, len(order)):
+            first = np.flatnonzero(ascending[apart:] == ascending[:-apart])
+            if not len(first):
+                break
+            one += [order[first], order[first + apart]]
+            other += [order[first + apart], order[first]]
+        return np.concatenate(one), np.concatenate(other)
+
+    @cached_property
+    def compared(self) -> Mask:
+        """Which of `stored_tokens` are `tokens`."""
+        found: Mask = np.zeros(len(self.stored_tokens), np.bool_)
+        found[self._rows] = True
+        return found
+
+    @cached_property
+    def before(self) -> tuple[Bytes, ...]:
+        """Every allocation's bytes before launch 1; of those that `launches` gives, before theirs."""
+        emission, step = self.emission, self._step
+        return images(emission.placement, emission.case, emission.contract, *step)
+
     @property
     def memory(self) -> SourceMemory:
-        """Memory before launch 1; of those that `launches` gives, before theirs. Made once for all that are copies."""
+        """`before`, by addresses. Made once for all that are copies."""
         if self._step not in self._memories:
-            self._memories[self._step] = SourceMemory.of(self.emission, *self._step)
+            self._memories[self._step] = SourceMemory(self.before, self.emission.addresses)
         return self._memories[self._step]
 
     def standing(self) -> Facts:
         """The same with the rows that stand in the end: of tokens that share a slot, the last one's."""
-        other = copy.copy(self)
+        other = self._but("compared", "row_of")
         _, first = np.unique(self.slots[::-1], return_index=True)
         other._rows = np.sort(len(self.slots) - 1 - first)  # noqa: SLF001 - a copy of this very object
         other.tokens = self.stored_tokens[other._rows]  # noqa: SLF001
         last = np.repeat(other._rows[:, None], len(self._heads), axis=1)  # noqa: SLF001
         other._sources = {"k": last, "v": last}  # noqa: SLF001
-        other.__dict__.pop("row_of", None)
-        other._right = {}  # noqa: SLF001
+        if not self.alone.all():
+            other._kept = {}  # noqa: SLF001
         return other
 
     def launches(self, tensor: Tensor) -> Iterator[Facts]:
@@ -118,7 +112,7 @@ class Facts:
         cross = self.emission.case.cross
         crossed = [] if cross in ("none", tensor) else [LAUNCHES[0]._replace(redrawn="v" if tensor == "k" else "k")]
         for step in (*LAUNCHES[1:], *crossed):
-            other = copy.copy(self)
+            other = self._but("before")
             other._step = step  # noqa: SLF001 - a copy of this very object
             yield other
 
@@ -127,18 +121,38 @@ class Facts:
 
         For what a kernel does to rows that it took from the wrong place.
         """
-        other = copy.copy(self)
+        other = self._but()
         rows = self._values[tensor].copy()
         rows[self.stored_tokens] = x
         other._values = {**self._values, tensor: rows}  # noqa: SLF001 - a copy of this very object
-        other._right = {each: found for each, found in self._right.items() if each != tensor}  # noqa: SLF001
+        other._kept = {key: found for key, found in self._kept.items() if key[1] != tensor}  # noqa: SLF001
         return other
+
+    def _but(self, *stale: str) -> Facts:
+        """A copy, without what of this object's cached properties is another's there."""
+        other = copy.copy(self)
+        for name in stale:
+            other.__dict__.pop(name, None)
+        return other
+
+    def own(self, tensor: Tensor) -> Taken:
+        """The rows that a right kernel gets, of the slots compared."""
+        return self._once("own", tensor, lambda: self.taken(tensor, self.chosen(tensor, self._values[tensor])))
+
+    def own_stored(self, tensor: Tensor) -> Taken:
+        """The rows that a right kernel gets, of `stored_tokens`."""
+        if self.alone.all():
+            return self.own(tensor)
+        return self._once("stored", tensor, lambda: self.taken(tensor, self._values[tensor][self.stored_tokens]))
+
+    def taken(self, tensor: Tensor, x: Floats) -> Taken:
+        """Rows `x` `[n, heads, dim]` that a kernel takes for K's or V's."""
+        given = self.given(tensor) if isinstance(self.contract.scale, Given) else None
+        return Taken(self.contract, x, given, keeps=self._stores_scales(tensor))
 
     def right(self, tensor: Tensor) -> Agreement:
         """Which emitted bytes of launch 1 are right."""
-        if tensor not in self._right:
-            self._right[tensor] = self.agreement(tensor, self.values(tensor), self.emitted(tensor))
-        return self._right[tensor]
+        return self._once("right", tensor, lambda: self.own(tensor).agreement(self.emitted(tensor)))
 
     def all_right(self, tensor: Tensor) -> bool:
         """Whether none of a tensor's codes and scales of launch 1 is wrong."""
@@ -179,49 +193,26 @@ class Facts:
 
     def values(self, tensor: Tensor, tokens: Indices | None = None) -> Floats:
         """The rows of `tokens` that a right kernel gets: fp32 `[n, heads, dim]`; else those of the slots compared."""
-        rows = self._values[tensor]
-        return self.chosen(tensor, rows) if tokens is None else rows[tokens]
+        return self.own(tensor).x if tokens is None else self._values[tensor][tokens]
 
-    def stored(self, tensor: Tensor, x: Floats) -> Stored:
-        """What a kernel stores that read `x` `[n, heads, dim]` and is right otherwise."""
-        scale = self._scale(tensor, x)
-        codes = right_codes(self.contract, x, self._elements(scale, x))
-        return Stored(codes, scale if self._stores_scales(tensor) else None)
+    def emitted(self, tensor: Tensor) -> Stored:
+        """What launch 1 stored in the slots compared."""
+        return self._once("emitted", tensor, lambda: self._emitted(tensor, self._rows))
 
-    def agreement(self, tensor: Tensor, x: Floats, stored: Stored) -> Agreement:
-        """Which bytes of `stored` follow from `x`, the codes by the stored scale where that one does."""
-        scale, accepted = self._accepted(tensor, x, stored)
-        elements = self._elements(scale, x)
-        codes = stored.codes == right_codes(self.contract, x, elements)
-        if self.contract.declared_ulps:
-            low, high = code_bounds(self.contract, x, elements)
-            codes |= (stored.codes == low) | (stored.codes == high)
-        undefined = np.zeros(x.shape, np.bool_)
-        if self.contract.nan == "undefined":
-            undefined = np.isnan(apply_scale(self.contract, x, elements))
-        return Agreement(codes | undefined, accepted, undefined)
+    def emitted_stored(self, tensor: Tensor) -> Stored:
+        """What launch 1 stored in the slots of `stored_tokens`."""
+        if self.alone.all():
+            return self.emitted(tensor)
+        every = np.arange(len(self.stored_tokens), dtype=np.int64)
+        return self._once("every", tensor, lambda: self._emitted(tensor, every))
 
-    def scaled(self, tensor: Tensor, stored: Stored) -> tuple[Floats, Mask]:
-        """The right rows with their scale applied, fp32 `[n, heads, dim]`, and where that scale is a right one.
-
-        The stored scale, where it is exact or legal; where it is not, the codes say nothing of how they were made.
-        """
-        x = self.values(tensor)
-        scale, accepted = self._accepted(tensor, x, stored)
-        elements = self._elements(scale, x)
-        known = np.ones(x.shape, np.bool_)
-        if accepted is not None:
-            known = self._elements(accepted.astype(np.float32), x) != 0
-        return apply_scale(self.contract, x, elements), known
-
-    def emitted(self, tensor: Tensor, rows: Indices | None = None) -> Stored:
-        """What launch 1 stored in the slots compared, or in those of `rows`, positions in `stored_tokens`."""
-        rows = self._rows if rows is None else rows
+    def _emitted(self, tensor: Tensor, rows: Indices) -> Stored:
+        """What launch 1 stored in the slots of `rows`, positions in `stored_tokens`."""
         codes = self._array(f"{tensor}_codes", rows)[..., 0]
         if not self._stores_scales(tensor):
             return Stored(codes, None)
         name = f"{tensor}_scales"
-        return Stored(codes, _scale_values(self._array(name, rows), self.emission.placement.get(name)))
+        return Stored(codes, scale_values(self._array(name, rows), self.emission.placement.get(name)))
 
     def _owners(self) -> tuple[Indices, dict[Tensor, Indices]]:
         """One position in `stored_tokens` for each slot, ascending, and whose rows stand there (see `positions`)."""
@@ -241,8 +232,8 @@ class Facts:
     def _apart(self, tensor: Tensor) -> Apart:
         """How far the right row of each stored token is from what stands in its slot; 0 where that is its own."""
         rows = np.flatnonzero(~self.alone)
-        x, emitted = self.values(tensor, self.stored_tokens[rows]), self.emitted(tensor, rows)
-        found = self.agreement(tensor, x, emitted)
+        x, emitted = self.values(tensor, self.stored_tokens[rows]), self._emitted(tensor, rows)
+        found = self.taken(tensor, x).agreement(emitted)
         signs = ~found.codes & (x != 0) & ((emitted.codes & 0x7F) != 0) & (np.signbit(x) != (emitted.codes >= 0x80))
         codes = np.zeros((len(self.stored_tokens), x.shape[1]), np.int64)
         scales = np.zeros(codes.shape, np.bool_)
@@ -253,26 +244,15 @@ class Facts:
                 codes = np.repeat(codes.sum(axis=1, keepdims=True), codes.shape[1], axis=1)
         return Apart(codes, scales, x.shape[2])
 
-    def _accepted(self, tensor: Tensor, x: Floats, stored: Stored) -> tuple[Floats, Mask | None]:
-        """The scale of rows `x` to judge codes by, the stored one where it follows from `x`; and where it does."""
-        scale, rule, accepted = self._scale(tensor, x), self.contract.scale, None
-        if isinstance(rule, Computed) and stored.scale is not None:
-            accepted = legal_scales(rule, stored.scale.reshape(_shape(rule, scale)), x).reshape(scale.shape)
-            scale = np.where(accepted, stored.scale, scale)
-        return scale, accepted
+    def _once(self, what: str, tensor: Tensor, make: Callable[[], Kept]) -> Kept:
+        """What was made of a tensor before, or is made now."""
+        key = (what, tensor)
+        if key not in self._kept:
+            self._kept[key] = make()
+        return cast("Kept", self._kept[key])
 
     def _stores_scales(self, tensor: Tensor) -> bool:
         return self.emission.placement.find(f"{tensor}_scales") is not None
-
-    def _scale(self, tensor: Tensor, x: Floats) -> Floats:
-        """The right scale of rows `x`: computed `[n, *groups]`, given `[1]` or `[heads]`, or a one."""
-        rule = self.contract.scale
-        if rule is None:
-            return np.ones(1, np.float32)
-        if isinstance(rule, Computed):
-            scale = right_scales(rule, x)
-            return scale[:, None] if scale.ndim == 1 else scale
-        return self.given(tensor)
 
     def given(self, tensor: Tensor) -> Floats:
         """The given scale of K or V, `[1]` or `[heads]`; the contract's scale must be `Given`."""
@@ -282,29 +262,8 @@ class Facts:
         assert given is not None
         return given if rule.dtype == "fp32" else dtypes.to_float32(dtypes.from_float32(given, rule.dtype), rule.dtype)
 
-    def _elements(self, scale: Floats, x: Floats) -> Floats:
-        """The scale of every element of `x`."""
-        return scale if self.contract.scale is None else element_scales(self.contract, scale, x.shape)
-
     def _array(self, name: str, rows: Indices) -> Bytes:
         """The bytes of a tensor's `rows`, positions in `stored_tokens`: uint8 `[n, *a row's dims, item]`."""
         placed = self.emission.placement.get(name)
         data = np.frombuffer(self.emission.launches[0].rows[name], np.uint8)
         return data.reshape(len(self.stored_tokens), *placed.dims[2:], ITEMSIZE[placed.dtype])[rows]
-
-
-def _shape(rule: Computed, scale: Floats) -> tuple[int, ...]:
-    """The shape that `formats` gives a scale `[n, *groups]`: one a token has no axis for its group there."""
-    return scale.shape[:1] if rule.granularity == "token" else scale.shape
-
-
-def _scale_values(raw: Bytes, placed: Placed) -> Floats:
-    """Stored scales as fp32. An unsigned byte is ue8m0: 2^(byte - 127), and 255 is NaN."""
-    if placed.dtype == "uint8":
-        exponent = raw[..., 0].astype(np.int32)
-        values: Floats = np.ldexp(np.float32(1), np.minimum(exponent, 254) - 127).astype(np.float32)
-        values[exponent == 255] = np.nan
-        return values
-    assert placed.dtype in ("bf16", "fp16", "fp32")
-    bits = np.ascontiguousarray(raw).view(np.uint32 if placed.dtype == "fp32" else np.uint16)[..., 0]
-    return dtypes.to_float32(bits, placed.dtype)

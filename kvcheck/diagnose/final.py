@@ -9,7 +9,7 @@ import numpy as np
 
 from kvcheck.addresses import Offsets, among, byte_offsets, distinct, element_offsets, row_offsets
 from kvcheck.diagnose.facts import Bytes, Facts, Indices, Mask
-from kvcheck.draw.image import images, prefill_rows
+from kvcheck.draw.image import prefill_rows
 from kvcheck.emission import PREFILLS, STORED, row_array
 from kvcheck.schema import ITEMSIZE, Placed
 
@@ -30,11 +30,9 @@ class Final:
 
     def __init__(self, facts: Facts) -> None:
         """Lay the launch's rows and changes over what stood there."""
-        emission, launch = facts.emission, facts.emission.launches[0]
+        launch = facts.emission.launches[0]
         self._facts = facts
-        self.before: tuple[Bytes, ...] = images(
-            emission.placement, emission.case, emission.contract, launch.prefill, launch.poison
-        )
+        self.before = facts.before
         self.after = tuple(array.copy() for array in self.before)
         for change in launch.changes:
             data = np.frombuffer(change.data, np.uint8)

@@ -75,7 +75,7 @@ def follows_cache(facts: Facts, made: Explanation) -> bool:
     moved = moves(facts, "v" if made.tensor == "v" else "k", "codes")
     if moved is None or made.codes is None:
         return False
-    compared = np.isin(facts.stored_tokens, facts.tokens)
+    compared = facts.compared
     return bool((moved.prefill[compared] & made.codes).any())
 
 
@@ -187,7 +187,7 @@ def _explained(facts: Facts, slug: str, what: str, words: str, *, kept: bool = F
     for tensor in TENSORS:
         masks: dict[str, Mask | None] = {"codes": None, "scales": None}
         count, rows = 0, np.zeros(len(facts.stored_tokens), np.bool_)
-        compared = np.isin(facts.stored_tokens, facts.tokens)
+        compared = facts.compared
         right = 0
         for kind in KINDS:
             held, moved = part(facts, tensor, kind), moves(facts, tensor, kind)
@@ -260,8 +260,8 @@ def _luck(facts: Facts, tensor: Tensor) -> float:
 
     Equal values are one, as they may share their chance, and values of subnormal codes are left out.
     """
-    x, number_format = facts.values(tensor), contract_format(facts.contract)
-    scaled = np.unique(facts.scaled(tensor, facts.stored(tensor, x))[0])
+    own, number_format = facts.own(tensor), contract_format(facts.contract)
+    scaled = np.unique(own.scaled(own.stored)[0])
     size = np.abs(scaled[np.isfinite(scaled)]).astype(np.float64)
     low = magnitudes(bits.encode(size.astype(np.float32), number_format, rounding="rtz"), number_format)
     least = 0 if number_format.integer else 1 << number_format.mantissa_bits
@@ -307,7 +307,7 @@ def _wide(facts: Facts, tensor: Tensor) -> Explanation | None:
         return None
     codes = part(facts, tensor, "codes")
     assert codes is not None
-    compared = np.isin(facts.stored_tokens, facts.tokens)
+    compared = facts.compared
     hit = np.zeros(emitted.codes.shape[:2], np.bool_)
     hit[:, -1] = rows
     wrong = codes.wrong[compared] & hit[:, :, None]

@@ -13,8 +13,9 @@ import numpy as np
 
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Agreement, Facts, Indices, Mask
-from kvcheck.diagnose.match import on_groups, per_row
+from kvcheck.diagnose.match import on_groups
 from kvcheck.diagnose.sharers import shared
+from kvcheck.diagnose.taken import any_in_row
 from kvcheck.schema import ITEMSIZE, Tensor
 
 
@@ -24,7 +25,7 @@ def judged(facts: Facts, tensor: Tensor) -> Agreement:
     if facts.alone.all():
         return facts.right(tensor)
     x = facts.values(tensor, facts.stored_tokens)[_nearest(facts, tensor), np.arange(facts.emission.case.heads)]
-    return facts.agreement(tensor, x, facts.emitted(tensor))
+    return facts.taken(tensor, x).agreement(facts.emitted(tensor))
 
 
 def as_judged(facts: Facts, made: Explanation) -> Explanation:
@@ -39,7 +40,9 @@ def as_judged(facts: Facts, made: Explanation) -> Explanation:
     scales = made.scales
     if right.scales is not None and counted.scales is not None:
         given = np.zeros(right.scales.shape, np.bool_) if scales is None else scales
-        full = (full | (per_row(given, full.shape) & ~left.any(axis=2))) & ~per_row(~right.scales & ~given, full.shape)
+        full = (full | (any_in_row(given, full.shape) & ~left.any(axis=2))) & ~any_in_row(
+            ~right.scales & ~given, full.shape
+        )
         scales = ~counted.scales & (given | on_groups(full, given))
     return replace(
         made,
@@ -51,9 +54,8 @@ def as_judged(facts: Facts, made: Explanation) -> Explanation:
 
 def _nearest(facts: Facts, tensor: Tensor) -> Indices:
     """Whose row the judge holds each slot against, a head at a time: positions in `stored_tokens`, `[n, heads]`."""
-    every = np.arange(len(facts.stored_tokens), dtype=np.int64)
-    x, emitted = facts.values(tensor, facts.stored_tokens), facts.emitted(tensor, every)
-    due, open_codes = facts.stored(tensor, x), facts.agreement(tensor, x, emitted).undefined
+    own, emitted = facts.own_stored(tensor), facts.emitted_stored(tensor)
+    due, open_codes = own.stored, own.agreement(emitted).undefined
     apart = ((due.codes != emitted.codes) & ~open_codes).sum(axis=2)
     if due.scale is not None and emitted.scale is not None:
         unlike: Mask = (due.scale != emitted.scale) & ~(np.isnan(due.scale) & np.isnan(emitted.scale))

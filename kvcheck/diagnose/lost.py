@@ -147,7 +147,7 @@ def _tokens(facts: Facts, found: Lost) -> str:
 
 
 def _says(facts: Facts, slug: str, found: Lost, says: str) -> Explanation:
-    compared = np.isin(facts.stored_tokens, facts.tokens)
+    compared = facts.compared
     codes, scales = found.codes[compared] & ~facts.right(found.tensor).codes, found.scales
     shape = part(facts, found.tensor, "scales")
     if scales is not None and shape is not None and shape.side.right_scales is not None:

@@ -82,10 +82,10 @@ class Misplaced:
             return True
         # All bytes go to places of the same rows: whether that shows depends on what they are.
         tensor = TENSORS[0] if placed.name.startswith("k") else TENSORS[1]
-        stored = facts.stored(tensor, facts.values(tensor))
+        stored = facts.own(tensor).stored
         values = stored.codes if self._kind == "codes" else stored.scale
         assert values is not None
-        standing = np.isin(facts.stored_tokens, facts.tokens)
+        standing = facts.compared
         data = np.ascontiguousarray(values).ravel()
         first_due, first_used = due[standing, ..., 0].ravel(), used[standing, ..., 0].ravel()
         return bool((data[np.argsort(first_due)] != data[np.argsort(first_used)]).any())

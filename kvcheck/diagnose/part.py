@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from kvcheck.addresses import Offsets, distinct
-from kvcheck.diagnose.facts import TENSORS, Facts, Indices, Mask, Stored
+from kvcheck.diagnose.facts import TENSORS, Facts, Indices, Mask
 from kvcheck.diagnose.final import final
 from kvcheck.diagnose.side import Side, offsets_of, placed_positions, side
 from kvcheck.emission import scale_values
@@ -65,17 +65,16 @@ class Part:
         if self.kind == "codes":
             codes = there.data.reshape(rows.x.shape)
             # A scale may have been moved as well: then the codes are those of the right one.
-            held = [
-                self.facts.agreement(rows.tensor, rows.x, Stored(codes, scale)).codes
-                for scale in (self.side.found.scale, rows.due.scale)
-            ]
-            fuller = held[0].all(axis=2) >= held[1].all(axis=2)
-            return np.asarray(np.where(fuller[:, :, None], held[0], held[1]) & there.inside)
+            own, right = self.side.allowed
+            held = own.admits(codes)
+            if own is not right:
+                by_right = right.admits(codes)
+                fuller = held.all(axis=2) >= by_right.all(axis=2)
+                held = np.where(fuller[:, :, None], held, by_right)
+            return np.asarray(held & there.inside)
         assert self.side.found.scale is not None
         raw = np.ascontiguousarray(there.data).reshape(*self.side.found.scale.shape, offsets.shape[2])
-        found = Stored(self.side.found.codes, scale_values(raw, self.placed))
-        agreed = self.facts.agreement(rows.tensor, rows.x, found).scales
-        assert agreed is not None
+        agreed = rows.taken.legal(scale_values(raw, self.placed))
         inside = there.inside.all(axis=2)
         return np.broadcast_to((agreed.reshape(inside.shape) & inside)[:, :, None], offsets.shape)
 

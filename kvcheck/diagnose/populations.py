@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kvcheck.diagnose import received
 from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
-from kvcheck.diagnose.groups import ULP, encoded, kept_by
+from kvcheck.diagnose.groups import ULP, kept_by
 from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.diagnose.scale_rules import applied_elements, by_rule, computed
 from kvcheck.formats.scale import right_scales
@@ -30,7 +30,7 @@ def _population(words: str, values: Values) -> Form:
         if rule is None or found is None:
             return None
         says = f"scales are those of the largest magnitude of {words}"
-        return by_rule(facts, tensor, rule, found, says, population=words)
+        return by_rule(rule, found, says, population=words)
 
     return form
 
@@ -173,9 +173,9 @@ def among_known(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         return None
     for words, values in _fixed(facts):
         made = _population(words, values)(facts, tensor, emitted)
-        if made is None or made.stored.scale is None:
+        if made is None or made.scale is None:
             continue
-        kept = kept_by(made.rule, made.values, emitted, made.stored.scale, 0)
+        kept = kept_by(made.rule, made.values, emitted, made.scale, 0)
         if kept is None or (right & ~kept).any():
             continue
         count = int((kept & ~right).sum())
@@ -207,7 +207,7 @@ def part_of_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         if not taken[out].any() and hits[:, taken].any(axis=1).all():
             values = np.where(taken, facts.values(tensor), np.float32(0))
             says = f"scales are those of the largest magnitude of {words}"
-            return by_rule(facts, tensor, rule, values, says, population=words)
+            return by_rule(rule, values, says, population=words)
     return None
 
 
@@ -227,7 +227,7 @@ def with_what_follows(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | N
             count = lanes - dim
             words = f"{count} element{'s' if count > 1 else ''} more than each head has, what lies behind it"
             says = f"scales are those of the largest magnitude of {words}"
-            return by_rule(facts, tensor, rule, values, says, elements_beyond=count)
+            return by_rule(rule, values, says, elements_beyond=count)
     return None
 
 
@@ -244,7 +244,8 @@ def of_a_part(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         scale = right_scales(replace(rule, granularity=f"block:{size}"), x)
         for which, words in ((-1, "last"), (0, "first")):
             kept = np.asarray(scale[:, :, which])
-            near = np.abs(kept - emitted.scale) <= kept * np.float32(rule.declared_ulps * ULP)
+            with np.errstate(invalid="ignore"):
+                near = np.abs(kept - emitted.scale) <= kept * np.float32(rule.declared_ulps * ULP)
             if not near[~right].all():
                 continue
             scaled = applied_elements(facts, x, np.repeat(scale, size, axis=2)[:, :, :dim])
@@ -252,9 +253,7 @@ def of_a_part(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
                 f"rows are taken in parts of {size} elements, each with a scale of its own in use; the {words} part's "
                 f"is kept"
             )
-            return Made(
-                Stored(encoded(facts, scaled), kept), says, {"part": size}, scaled=scaled, ulps=rule.declared_ulps
-            )
+            return Made(kept, says, {"part": size}, scaled=scaled, ulps=rule.declared_ulps)
     return None
 
 

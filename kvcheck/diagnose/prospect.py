@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from kvcheck.contract import Computed
-from kvcheck.diagnose.facts import Facts, Floats, Indices, Mask, Stored
+from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
+from kvcheck.diagnose.taken import Taken
 from kvcheck.schema import Tensor
 
 
@@ -15,18 +16,24 @@ def fails(facts: Facts, tensor: Tensor, stored: Stored, free: Mask | None = None
     A slot that tokens share may hold the row of any of them. `free` `[n, heads, dim]` marks codes of which the
     prediction says nothing.
     """
-    right = _right_rows(facts, tensor, facts.tokens, stored, free)
+    right = _right_rows(facts.own(tensor), stored, free)
     if right.all():
         return False
-    slots = facts.slots[np.searchsorted(facts.stored_tokens, facts.tokens)]
-    one, other = np.nonzero(slots[:, None] == facts.slots[None, :])
-    alike = facts.stored_tokens[other] != facts.tokens[one]
-    one, other = one[alike], other[alike]
+    one, other = facts.sharing
     if len(one):
+        # `one` are positions in `tokens`, `other` in `stored_tokens`.
+        one, other = one[facts.compared[one]], other[facts.compared[one]]
+        one = (np.cumsum(facts.compared) - 1)[one]
         held = Stored(stored.codes[one], None if stored.scale is None else stored.scale[one])
         spare = None if free is None else free[one]
-        np.logical_or.at(right, one, _right_rows(facts, tensor, facts.stored_tokens[other], held, spare))
+        theirs = facts.taken(tensor, facts.own_stored(tensor).x[other])
+        np.logical_or.at(right, one, _right_rows(theirs, held, spare))
     return not right.all()
+
+
+def fails_scales(facts: Facts, tensor: Tensor, scale: Floats | None) -> bool:
+    """Whether kept scales `[n, *groups]` are wrong whatever codes stand beside them."""
+    return scale is not None and not len(facts.sharing[0]) and not bool(facts.own(tensor).legal(scale).all())
 
 
 def fails_reading(facts: Facts, tensor: Tensor, x: Floats) -> bool:
@@ -41,14 +48,18 @@ def fails_reading(facts: Facts, tensor: Tensor, x: Floats) -> bool:
     single = not isinstance(rule, Computed) or rule.granularity not in {"head", "tensor"}
     first = moved[:1]
     alone = (facts.slots == facts.slots[np.searchsorted(facts.stored_tokens, facts.tokens[first])]).sum() == 1
-    if single and alone and not _right_rows(facts, tensor, facts.tokens[first], facts.stored(tensor, x[first])).all():
+    if (
+        single
+        and alone
+        and not _right_rows(facts.taken(tensor, due[first]), facts.taken(tensor, x[first]).stored).all()
+    ):
         return True
-    return fails(facts, tensor, facts.stored(tensor, x))
+    return fails(facts, tensor, facts.taken(tensor, x).stored)
 
 
-def _right_rows(facts: Facts, tensor: Tensor, tokens: Indices, stored: Stored, free: Mask | None = None) -> Mask:
-    """Which (token, head) rows of `stored` a kernel may leave that stores `tokens`: `[n, heads]`."""
-    found = facts.agreement(tensor, facts.values(tensor, tokens), stored)
+def _right_rows(taken: Taken, stored: Stored, free: Mask | None = None) -> Mask:
+    """Which (token, head) rows of `stored` a kernel may leave that took these rows: `[n, heads]`."""
+    found = taken.agreement(stored)
     codes = np.asarray((found.codes if free is None else found.codes | free).all(axis=2))
     if found.scales is None:
         return codes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,7 +23,7 @@ SHARE = 0.5
 MASKED = -(1 << 60)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no one equality
 class Own:
     """K or V as the kernel received it, in elements from its first one.
 
@@ -65,6 +66,7 @@ class Reading:
     usual: str | None = None
 
 
+@lru_cache(maxsize=4)
 def own(facts: Facts, tensor: Tensor) -> Own | None:
     """K or V; None where the kernel was handed a copy, since what lies around that is not known, or no element."""
     placed = received.source(facts.emission, tensor)
@@ -75,6 +77,7 @@ def own(facts: Facts, tensor: Tensor) -> Own | None:
     return Own(tensor, placed, facts.emission.addresses[placed.allocation] + placed.offset, item, token, head, dim)
 
 
+@lru_cache(maxsize=4)
 def right_places(facts: Facts, tensor: Own) -> Offsets:
     """Where the elements are: byte addresses `[tokens, heads, dim]`."""
     places: Offsets = element_offsets(tensor.placed) + np.int64(facts.emission.addresses[tensor.placed.allocation])

@@ -161,9 +161,13 @@ def _wrap(_facts: Facts, source: Own) -> Iterator[Reading]:
         ("row and head", row + source.head * head, source.dim * inner),
         ("element", row + source.head * head + source.dim * inner, np.zeros(1, np.int64)),
     )
+    span = {name: (int(narrow.min()), int(narrow.max())) for name, narrow, _ in parts}
     for bits, signed in NARROW:
         for part in parts:
             for unit, says in ((1, ""), (source.item, " in bytes")):
+                least, most = span[part[0]]
+                if least >= 0 and most * unit < 1 << (bits - 1):
+                    continue  # none is too large
                 yield _wrapped(source, part, bits, signed=signed, unit=unit, says=says)
 
 

@@ -15,10 +15,10 @@ import numpy as np
 from kvcheck.contract import Computed
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Floats, Mask, Stored
-from kvcheck.diagnose.groups import by_kept_scales, kept_by, legal_by, spread, whole
+from kvcheck.diagnose.groups import by_kept_scales, encoded, kept_by, legal_by, spread, whole
 from kvcheck.diagnose.match import PROOF
-from kvcheck.diagnose.prospect import fails
-from kvcheck.formats.apply import contract_format
+from kvcheck.diagnose.prospect import fails, fails_scales
+from kvcheck.formats.apply import apply_scale, contract_format
 from kvcheck.formats.magnitude import magnitudes
 from kvcheck.schema import Tensor
 
@@ -28,14 +28,14 @@ SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What a form predicts: `stored`, how a sentence says it, and what it recovered from the bytes.
+    """What a form predicts: the kept `scale`, None of none; how a sentence says it, and what it recovered.
 
     With a `rule` the scales are those of `values` `[n, heads, dim]` by it, within its own error; without one they are
-    `stored.scale`, `ulps` off at most. `scaled` are the values that were encoded; where it is None codes are those of
+    `scale`, `ulps` off at most. `scaled` are the values that were encoded; where it is None codes are those of
     the kept scales. `error` is by how many ulps scaled values may be off, beyond what the contract declares.
     """
 
-    stored: Stored
+    scale: Floats | None
     says: str
     evidence: dict[str, int | float | str | list[int]] = field(default_factory=dict)
     rule: Computed | None = None
@@ -110,7 +110,7 @@ PARTLY, SCALES_ONLY = 1, 2
 
 def _codes(made: Made, extra: int) -> str:
     """What a sentence adds of the codes, where the form is one of scales."""
-    if made.scaled is not None or made.stored.scale is None:
+    if made.scaled is not None or made.scale is None:
         return ""
     return "; its codes are not all theirs" if extra == SCALES_ONLY else ", and its codes are theirs"
 
@@ -129,11 +129,11 @@ def _held(facts: Facts, tensor: Tensor, emitted: Stored, made: Made) -> tuple[in
         else legal_by(facts, made.scaled, emitted.codes, made.error)
     )
     groups, fine = whole(facts, codes), whole(facts, right.codes)
-    if emitted.scale is None or made.stored.scale is None or right.scales is None:
-        if emitted.scale is not None or made.stored.scale is not None:
+    if emitted.scale is None or made.scale is None or right.scales is None:
+        if emitted.scale is not None or made.scale is not None:
             return None
         return _all_or_most(facts, _telling(facts, emitted), wrong, groups, fine, None)
-    kept = kept_by(made.rule, made.values, emitted, made.stored.scale, made.ulps)
+    kept = kept_by(made.rule, made.values, emitted, made.scale, made.ulps)
     if kept is None:
         return None
     telling = _telling(facts, emitted)
@@ -173,5 +173,14 @@ def _all_or_most(
 
 def _shows(facts: Facts, tensor: Tensor, form: Form) -> bool | None:
     """Whether a form leaves a byte that is not right; None where the contract does not admit it."""
-    made = form(facts, tensor, facts.stored(tensor, facts.values(tensor)))
-    return None if made is None else fails(facts, tensor, made.stored)
+    own = facts.own(tensor)
+    made = form(facts, tensor, own.stored)
+    if made is None:
+        return None
+    if fails_scales(facts, tensor, made.scale):
+        return True
+    scaled = made.scaled
+    if scaled is None:
+        assert made.scale is not None
+        scaled = apply_scale(facts.contract, own.x, own.elements(made.scale))
+    return fails(facts, tensor, Stored(encoded(facts, scaled), made.scale))

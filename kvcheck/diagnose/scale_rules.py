@@ -37,20 +37,15 @@ def applied_elements(facts: Facts, x: Floats, scale: Floats) -> Floats:
         return apply_scale(facts.contract, x, scale)
 
 
-def followed(facts: Facts, tensor: Tensor, scale: Floats) -> Stored:
-    """What is stored by a kernel that computes this scale, and uses what it computed."""
-    return Stored(encoded(facts, applied(facts, facts.values(tensor), scale)), grouped(scale))
-
-
 def grouped(scale: Floats) -> Floats:
     """A scale a token has one group."""
     return scale[:, None] if scale.ndim == 1 else scale
 
 
-def by_rule(facts: Facts, tensor: Tensor, rule: Computed, values: Floats, says: str, **evidence: float | str) -> Made:
+def by_rule(rule: Computed, values: Floats, says: str, **evidence: float | str) -> Made:
     """Scales of some values by a rule, and codes of the right rows that follow them."""
     scale = right_scales(rule, values)
-    return Made(followed(facts, tensor, scale), says, dict(evidence), rule, values)
+    return Made(grouped(scale), says, dict(evidence), rule, values)
 
 
 def computed(facts: Facts, emitted: Stored) -> Computed | None:
@@ -78,7 +73,7 @@ def for_largest(limit: float) -> Form:
             return None
         says = f"scales are those of {limit:g} for the largest value, where {rule.maximum:g} is due"
         other = replace(rule, maximum=limit)
-        return by_rule(facts, tensor, other, facts.values(tensor), says, maximum=limit, due=rule.maximum)
+        return by_rule(other, facts.values(tensor), says, maximum=limit, due=rule.maximum)
 
     return form
 
@@ -103,7 +98,7 @@ def no_least(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     if rule is None:
         return None
     says = "scales have no least value: rows of zeros, or of less than it, get smaller ones"
-    return by_rule(facts, tensor, replace(rule, eps=0.0, zero_row=None), facts.values(tensor), says)
+    return by_rule(replace(rule, eps=0.0, zero_row=None), facts.values(tensor), says)
 
 
 def other_least(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -117,7 +112,7 @@ def other_least(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         return None
     least = _shortest(float(found[0]) * (1.0 if rule.eps_on == "scale" else rule.maximum))
     says = f"scales have a least value of {least:g} on the {rule.eps_on}, where {rule.eps:g} is due"
-    return by_rule(facts, tensor, replace(rule, eps=least), facts.values(tensor), says, least=least, due=rule.eps)
+    return by_rule(replace(rule, eps=least), facts.values(tensor), says, least=least, due=rule.eps)
 
 
 def least_of_the_other(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -127,7 +122,7 @@ def least_of_the_other(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | 
         return None
     side = "scale" if rule.eps_on == "amax" else "amax"
     says = f"scales have their least value, {rule.eps:g}, on the {side}; it is due on the {rule.eps_on}"
-    return by_rule(facts, tensor, replace(rule, eps_on=side), facts.values(tensor), says, least=rule.eps)
+    return by_rule(replace(rule, eps_on=side), facts.values(tensor), says, least=rule.eps)
 
 
 def least_added(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -155,10 +150,10 @@ def least_added(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
                 if what == "amax"
                 else np.asarray(plain + np.float32(least), np.float32)
             )
-        near = np.abs(emitted.scale - scale) <= np.abs(scale) * np.float32(UNDECLARED_ULPS * ULP)
+            near = np.abs(emitted.scale - scale) <= np.abs(scale) * np.float32(UNDECLARED_ULPS * ULP)
         if near[some].all() and len(np.unique(plain[some])) > 1:
             says = f"scales have {least:g} added to the {what}, where the larger of the two is due"
-            return Made(followed(facts, tensor, scale), says, {"added": least}, ulps=UNDECLARED_ULPS)
+            return Made(grouped(scale), says, {"added": least}, ulps=UNDECLARED_ULPS)
     return None
 
 
@@ -174,7 +169,7 @@ def zero_rows_have(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
         return None
     value = float(found[0])
     says = f"scales are {value:g} for rows of zeros"
-    return by_rule(facts, tensor, replace(rule, zero_row=value), facts.values(tensor), says, zero_row=value)
+    return by_rule(replace(rule, zero_row=value), facts.values(tensor), says, zero_row=value)
 
 
 def by_reciprocal(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -183,7 +178,7 @@ def by_reciprocal(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     if rule is None or rule.derive != "divide":
         return None
     says = "scales are the amax times the reciprocal of the largest value, not divided by it"
-    return by_rule(facts, tensor, replace(rule, derive="multiply_reciprocal"), facts.values(tensor), says)
+    return by_rule(replace(rule, derive="multiply_reciprocal"), facts.values(tensor), says)
 
 
 def within_ulps(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -198,11 +193,10 @@ def within_ulps(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     scaled = applied(facts, x, scale)
     if not _some_beside_ties(facts, scaled, emitted, ulps):
         return None
-    stored = Stored(encoded(facts, scaled), emitted.scale)
     if not isinstance(rule, Computed):
-        return Made(stored, says, {"ulps": ulps}, scaled=scaled, error=ulps)
+        return Made(emitted.scale, says, {"ulps": ulps}, scaled=scaled, error=ulps)
     wide = replace(rule, ulps=max(ulps, rule.declared_ulps))
-    return Made(stored, says, {"ulps": ulps}, wide, x, scaled=scaled, error=ulps)
+    return Made(emitted.scale, says, {"ulps": ulps}, wide, x, scaled=scaled, error=ulps)
 
 
 def _some_beside_ties(facts: Facts, scaled: Floats, emitted: Stored, ulps: int) -> bool:
@@ -238,7 +232,7 @@ def _power(facts: Facts, tensor: Tensor, emitted: Stored, words: str, up_from: f
         # What is no number between the least and the greatest is rounded as the contract has it.
         scale = np.where((quotient > 0) & np.isfinite(quotient), found, power_of_two_above(quotient))
     scale = np.asarray(round_to(np.asarray(scale, np.float32), rule.dtype), np.float32)
-    return Made(followed(facts, tensor, scale), f"scales are {words} to a power of two, where they are due rounded up")
+    return Made(grouped(scale), f"scales are {words} to a power of two, where they are due rounded up")
 
 
 def _given(facts: Facts, tensor: Tensor) -> Floats | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kvcheck.contract import Computed, Given
 from kvcheck.diagnose.facts import Facts, Floats, Stored
-from kvcheck.diagnose.groups import ULP, encoded, legal_by
+from kvcheck.diagnose.groups import ULP, legal_by
 from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, applied, computed, grouped
 from kvcheck.formats.apply import apply_scale, multiplies
@@ -65,7 +65,7 @@ def swapped(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     if scale.shape != facts.given(tensor).shape:
         return None
     scaled = applied(facts, facts.values(tensor), scale)
-    return Made(Stored(encoded(facts, scaled), None), f"codes are those of {other.upper()}'s scale", scaled=scaled)
+    return Made(None, f"codes are those of {other.upper()}'s scale", scaled=scaled)
 
 
 def rounded_use(dtype: Narrow) -> Form:
@@ -113,7 +113,7 @@ def rounded_kept(dtype: Narrow, *, used: bool) -> Form:
         which = "the rounded ones" if used else "those before they were rounded"
         says = f"scales are rounded to {dtype} when they are kept, and its codes are those of {which}"
         scaled = applied(facts, facts.values(tensor), kept if used else due)
-        return Made(Stored(encoded(facts, scaled), kept), says, {"dtype": dtype}, scaled=scaled)
+        return Made(kept, says, {"dtype": dtype}, scaled=scaled)
 
     return form
 
@@ -129,11 +129,10 @@ def rounded_source(dtype: Narrow) -> Form:
         says = f"values are rounded to {dtype} before they are scaled"
         if isinstance(rule, Computed) and emitted.scale is not None:
             scale = grouped(right_scales(rule, narrow))
-            due = Stored(encoded(facts, applied(facts, narrow, scale)), scale)
             used = emitted.scale if emitted.scale.shape == scale.shape else scale
-            return Made(due, says, {"dtype": dtype}, rule, narrow, scaled=applied(facts, narrow, used))
+            return Made(scale, says, {"dtype": dtype}, rule, narrow, scaled=applied(facts, narrow, used))
         scaled = narrow if rule is None else applied(facts, narrow, facts.given(tensor))
-        return Made(Stored(encoded(facts, scaled), None), says, {"dtype": dtype}, scaled=scaled)
+        return Made(None, says, {"dtype": dtype}, scaled=scaled)
 
     return form
 
@@ -183,8 +182,9 @@ def other_maximum_used(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | 
             scaled = np.asarray(scaled * np.float32(limit / due), np.float32)
         if limit != due and legal_by(facts, scaled, emitted.codes, UNDECLARED_ULPS).all():
             says = f"codes are those of scales of {limit:g} for the largest value, where {due:g} is due and kept"
-            stored = Stored(encoded(facts, scaled), _due_scales(facts, tensor, emitted))
-            return Made(stored, says, {"maximum": limit}, scaled=scaled, error=UNDECLARED_ULPS)
+            return Made(
+                _due_scales(facts, tensor, emitted), says, {"maximum": limit}, scaled=scaled, error=UNDECLARED_ULPS
+            )
     return None
 
 
@@ -250,8 +250,7 @@ def _used(facts: Facts, tensor: Tensor, emitted: Stored, scaled: Floats, words: 
     if _elements(facts, tensor, emitted) is None:
         return None
     scaled = np.asarray(scaled, np.float32)
-    stored = Stored(encoded(facts, scaled), _due_scales(facts, tensor, emitted))
-    return Made(stored, f"codes are {words}", scaled=scaled)
+    return Made(_due_scales(facts, tensor, emitted), f"codes are {words}", scaled=scaled)
 
 
 def _elements(facts: Facts, tensor: Tensor, emitted: Stored) -> Floats | None:
@@ -268,11 +267,10 @@ def _elements(facts: Facts, tensor: Tensor, emitted: Stored) -> Floats | None:
 def _due_scales(facts: Facts, tensor: Tensor, emitted: Stored) -> Floats | None:
     """The scales that are computed by the contract: the emitted ones, where they are right."""
     rule = computed(facts, emitted)
-    right = facts.agreement(tensor, facts.values(tensor), emitted).scales
-    if rule is None or emitted.scale is None or right is None:
+    if rule is None or emitted.scale is None:
         return None
-    due = grouped(right_scales(rule, facts.values(tensor)))
-    return np.where(right, emitted.scale, due) if due.shape == emitted.scale.shape else None
+    own = facts.own(tensor)
+    return np.where(own.legal(emitted.scale), emitted.scale, own.scale)
 
 
 def _kept(
@@ -285,6 +283,5 @@ def _kept(
 ) -> Made:
     """Codes of the right scales, beside other numbers where these belong."""
     scaled = applied(facts, facts.values(tensor), due)
-    stored = Stored(encoded(facts, scaled), kept)
     says = f"scales are {words}; its codes are those of the right ones"
-    return Made(stored, says, evidence, scaled=scaled, ulps=UNDECLARED_ULPS)
+    return Made(kept, says, evidence, scaled=scaled, ulps=UNDECLARED_ULPS)

@@ -96,8 +96,7 @@ def _stands(facts: Facts, rows: Rows, placed: Placed, tried: Indices) -> Mask:
     """Whether all of a row stands at the offset that is tried for it: `[n, heads]`."""
     offsets = tried[:, :, None] + np.arange(rows.x.shape[2])
     there = final(facts).gather(placed.allocation, offsets)
-    found = facts.agreement(rows.tensor, rows.x, type(rows.due)(there.data, rows.due.scale))
-    stands: Mask = (found.codes & there.inside).all(axis=2) & (tried >= 0)
+    stands: Mask = (rows.taken.allowed.admits(there.data) & there.inside).all(axis=2) & (tried >= 0)
     return stands
 
 

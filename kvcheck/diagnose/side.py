@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
 from kvcheck.addresses import Offsets, byte_offsets
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Indices, Mask, Stored
 from kvcheck.diagnose.final import Final, final, positions
+from kvcheck.diagnose.taken import AllowedCodes, Taken
 from kvcheck.emission import scale_bytes, scale_values
 from kvcheck.schema import ITEMSIZE, Placed, Tensor
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of K or V and what a right kernel stores of them: `x` fp32 `[n, heads, dim]`, `due` their codes and scales.
-
-    `slots` int64 `[n]` are the slots that they go to; -1 for rows that are not to be stored.
-    """
+    """Rows of K or V, `taken`, and their `slots` int64 `[n]`; -1 for rows that are not to be stored."""
 
     tensor: Tensor
     tokens: Indices
     slots: Indices
-    x: Floats
-    due: Stored
+    taken: Taken
+
+    @property
+    def x(self) -> Floats:
+        """The rows: fp32 `[n, heads, dim]`."""
+        return self.taken.x
+
+    @property
+    def due(self) -> Stored:
+        """What a right kernel stores of them."""
+        return self.taken.stored
 
 
 @dataclass(frozen=True)
@@ -49,12 +56,18 @@ class Side:
     lost: Mask
     lost_scales: Mask | None
 
+    @cached_property
+    def allowed(self) -> tuple[AllowedCodes, AllowedCodes]:
+        """The codes that are allowed of the rows: by the stored scales, where they are right; by the right ones."""
+        taken = self.rows.taken
+        return taken.by(self.found.scale), taken.allowed
+
 
 @lru_cache(maxsize=4)
 def side(facts: Facts, tensor: Tensor) -> Side:
     """One side of launch 1. Kept for the faults that come after."""
     memory = final(facts)
-    rows = rows_of(facts, tensor, facts.stored_tokens, facts.slots)
+    rows = Rows(tensor, facts.stored_tokens, facts.slots, facts.own_stored(tensor))
     codes = facts.emission.placement.get(f"{tensor}_codes")
     scales = facts.emission.placement.find(f"{tensor}_scales")
     codes_at = offsets_of(codes, rows.slots)[..., 0]
@@ -70,9 +83,8 @@ def side(facts: Facts, tensor: Tensor) -> Side:
 
 
 def rows_of(facts: Facts, tensor: Tensor, tokens: Indices, slots: Indices) -> Rows:
-    """What a right kernel stores of some tokens, in slots `[n]`."""
-    x = facts.values(tensor, tokens)
-    return Rows(tensor, tokens, slots, x, facts.stored(tensor, x))
+    """The rows of some tokens, for slots `[n]`."""
+    return Rows(tensor, tokens, slots, facts.taken(tensor, facts.values(tensor, tokens)))
 
 
 def offsets_of(placed: Placed, slots: Indices, pages: Indices | None = None) -> Offsets:

@@ -32,14 +32,14 @@ class TornSlot:
 def _tears(facts: Facts, tensor: Tensor) -> bool:
     if facts.emission.placement.find(f"{tensor}_scales") is None:
         return False
-    x = facts.values(tensor, facts.stored_tokens)
-    due = facts.stored(tensor, x)
+    taken = facts.own_stored(tensor)
+    due = taken.stored
     assert due.scale is not None
     for rows in shared(facts.slots):
         torn = Stored(
             np.repeat(due.codes[rows[-1:]], len(rows), axis=0), np.repeat(due.scale[rows[:1]], len(rows), axis=0)
         )
-        found = facts.agreement(tensor, x[rows], torn)
+        found = facts.taken(tensor, taken.x[rows]).agreement(torn)
         assert found.scales is not None
         whole = found.codes.all(axis=2) & (found.scales.all(axis=2) if found.scales.ndim == 3 else found.scales)
         if not whole.any(axis=0).all():
@@ -80,12 +80,10 @@ def _on_scales(rows: Mask, scales: Mask) -> Mask:
 def _slot(facts: Facts, held: Side, rows: Indices) -> tuple[Mask, str] | None:
     """The heads that are torn in one shared slot, and how; None where each holds one row, or what no sharer has."""
     here = Stored(held.found.codes[rows], None if held.found.scale is None else held.found.scale[rows])
-    tensor, x = held.rows.tensor, held.rows.x[rows]
-    found = facts.agreement(tensor, x, here)
+    taken = facts.taken(held.rows.tensor, held.rows.x[rows])
+    found = taken.agreement(here)
     # With its own right scale each token would have stored these codes, whatever scale stands there.
-    due = held.rows.due.scale
-    own = facts.agreement(tensor, x, Stored(here.codes, None if due is None else due[rows]))
-    codes = found.codes | own.codes
+    codes = found.codes | taken.allowed.admits(here.codes)
     per_token = np.asarray(codes.all(axis=2))
     scale: Mask
     if found.scales is None:

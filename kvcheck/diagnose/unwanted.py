@@ -10,7 +10,7 @@ import numpy as np
 from kvcheck.addresses import among, distinct
 from kvcheck.diagnose.destination import lost_or_stray
 from kvcheck.diagnose.explanation import Explanation
-from kvcheck.diagnose.facts import TENSORS, Facts, Indices, Stored
+from kvcheck.diagnose.facts import TENSORS, Facts, Indices
 from kvcheck.diagnose.final import final
 from kvcheck.diagnose.match import PROOF
 from kvcheck.diagnose.part import part, wrong_positions
@@ -58,7 +58,7 @@ def _astray(facts: Facts, tensor: Tensor, tokens: Indices) -> Astray | None:
     scales = facts.emission.placement.find(f"{tensor}_scales")
     for where, offsets in tried:
         there = final(facts).gather(codes.allocation, offsets)
-        stands = facts.agreement(tensor, rows.x, Stored(there.data, rows.due.scale)).codes & there.inside
+        stands = rows.taken.allowed.admits(there.data) & there.inside
         mine = placed_positions(codes, offsets).reshape(offsets.shape)
         rows_here = stands.all(axis=2) & among(mine, wrong).any(axis=2) & ~known
         known |= rows_here
@@ -116,7 +116,7 @@ def _scale_hits(facts: Facts, rows: Rows, scales: Placed, token: int, slot: int)
     at = offsets_of(scales, np.array([slot]))
     side_codes = side(facts, rows.tensor).codes
     there = stored_at(final(facts), side_codes, offsets_of(side_codes, np.array([slot]))[..., 0], scales, at)
-    found = facts.agreement(rows.tensor, rows.x[token : token + 1], there).scales
+    found = facts.taken(rows.tensor, rows.x[token : token + 1]).agreement(there).scales
     return [] if found is None else [placed_positions(scales, at[found])]
 
 
@@ -146,7 +146,7 @@ def _says(facts: Facts, slug: str, found: Astray, whose: str) -> Explanation:
     tensor = found.tensor
     held = part(facts, tensor, "codes")
     assert held is not None
-    compared = np.isin(held.side.rows.tokens, facts.tokens)
+    compared = facts.compared
     mine = among(placed_positions(held.placed, held.due_at), found.explained).reshape(held.due_at.shape) & held.wrong
     places = ", ".join(found.places[:NAMED]) + (" and others" if len(found.places) > NAMED else "")
     tokens = ", ".join(str(token) for token in found.tokens[:NAMED].tolist())

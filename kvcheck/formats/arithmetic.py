@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from kvcheck.formats.apply import apply_scale, contract_format, right_codes, right_codes_exact
-from kvcheck.formats.interval import code_bounds, legal_scales, scale_bounds
+from kvcheck.formats.interval import LegalScales, code_bounds, legal_scales, scale_bounds
 from kvcheck.formats.scale import element_scales, right_scales
 from kvcheck.formats.support import exact_arithmetic, is_supported
 
 __all__ = [
+    "LegalScales",
     "apply_scale",
     "code_bounds",
     "contract_format",

@@ -9,6 +9,7 @@ at most and u 5 (or is 32), t·d has 48 bits at most, and where t·d is anywhere
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -139,20 +140,38 @@ def _quotient_ends(top: Doubles, bottom: np.float64, ulps: int) -> tuple[Floats,
     )
 
 
-def legal_scales(rule: Computed, scales: Floats, x: Floats) -> Flags:
-    """Whether each of `scales`, shaped as `right_scales`, is one that the rule allows for `x` `[T, H, D]`.
+class LegalScales:
+    """The scales that a rule allows for rows: the `right` ones, shaped as `right_scales`, and others close to them."""
 
-    The right one is legal. Others must lie within `scale_bounds` and be values of the rule's dtype, and powers of two
-    where it derives those. Any NaN equals any other.
-    """
-    right = right_scales(rule, x)
-    same: Flags = (scales.view(np.uint32) == right.view(np.uint32)) | (np.isnan(scales) & np.isnan(right))
-    if rule.declared_ulps == 0:
-        return same
-    least, greatest = scale_bounds(rule, x)
-    with np.errstate(all="ignore"):
-        possible = round_to(scales, rule.dtype) == scales
-        if rule.derive == "power_of_two":
-            possible &= power_of_two_above(scales) == scales
-    legal: Flags = same | ((scales >= least) & (scales <= greatest) & possible)
-    return legal
+    def __init__(self, rule: Computed, x: Floats) -> None:
+        """`x` are rows `[T, H, D]`."""
+        self.right = right_scales(rule, x)
+        self._rule = rule
+        self._x = x
+
+    def admits(self, scales: Floats) -> Flags:
+        """Whether each of `scales`, shaped as `right`, is allowed.
+
+        The right one is. Others must lie within `scale_bounds` and be values of the rule's dtype, and powers of two
+        where it derives those. Any NaN equals any other.
+        """
+        right = self.right
+        same: Flags = (scales.view(np.uint32) == right.view(np.uint32)) | (np.isnan(scales) & np.isnan(right))
+        if self._rule.declared_ulps == 0 or same.all():
+            return same
+        least, greatest = self._bounds
+        with np.errstate(all="ignore"):
+            possible = round_to(scales, self._rule.dtype) == scales
+            if self._rule.derive == "power_of_two":
+                possible &= power_of_two_above(scales) == scales
+        legal: Flags = same | ((scales >= least) & (scales <= greatest) & possible)
+        return legal
+
+    @cached_property
+    def _bounds(self) -> tuple[Floats, Floats]:
+        return scale_bounds(self._rule, self._x)
+
+
+def legal_scales(rule: Computed, scales: Floats, x: Floats) -> Flags:
+    """Whether each of `scales`, shaped as `right_scales`, is one that the rule allows for `x` (see `LegalScales`)."""
+    return LegalScales(rule, x).admits(scales)

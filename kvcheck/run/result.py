@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from kvcheck.diagnose.diagnose import diagnose, ruled_out, shown
+from kvcheck.diagnose.diagnose import examine, ruled_out
 from kvcheck.diagnose.faults import FAULTS, form_names
 from kvcheck.judge.judge import judge
 from kvcheck.matrix.ids import axes_of, case_id
@@ -197,8 +197,7 @@ def _judge(folder: Path, case: Case, info: TargetInfo) -> Judged:
                 Verdict("inconclusive", "the emission is of another case, contract or form than was asked for")
             )
         verdict = judge(emission)
-        found = diagnose(emission, verdict) if verdict.outcome in ("mismatch", "violation") else ()
-        forms = shown(emission, verdict)
+        found, forms = examine(emission, verdict)
         seen = tuple(SLUGS.index(slug) for slug in ruled_out(forms))
         names = [name for slug, found in forms.items() for name in form_names(slug, [f for f in found if found[f]])]
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not pass and must not stop the run
