@@ -15,10 +15,10 @@ import numpy as np
 
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Mask, Stored
+from kvcheck.diagnose.groups import encoded
 from kvcheck.diagnose.match import PROOF
 from kvcheck.diagnose.prospect import fails
-from kvcheck.formats import bits
-from kvcheck.formats.apply import apply_scale, contract_format, contract_policy
+from kvcheck.formats.apply import apply_scale, contract_format
 from kvcheck.formats.scale import element_scales
 from kvcheck.formats.spec import Format
 from kvcheck.schema import Tensor
@@ -136,19 +136,6 @@ class CodeFault:
                 says, evidence = f"{tensor.upper()}'s codes are {coded.says}", coded.evidence
                 return Explanation(self.slug, tensor, given, None, 0, 0, self._cost, says, evidence, of_rows=True)
         return None
-
-
-def encoded(facts: Facts, scaled: Floats) -> Bytes:
-    """Scaled values as codes, by the contract's own rules."""
-    policy = contract_policy(facts.contract)
-    return bits.encode(
-        scaled,
-        contract_format(facts.contract),
-        rounding=policy.rounding,
-        overflow=policy.overflow,
-        nan=policy.nan,
-        negative_zero=policy.negative_zero,
-    )
 
 
 @lru_cache(maxsize=8)

@@ -8,10 +8,13 @@ format of V's own. KVCHECK_VLLM: one of vLLM, or a folder that has its wheel unp
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from run.command import Ran, matrix
+
+from kvcheck.schema import CaseResult
 
 SOME = ("--select", "dtype=bf16,layout=arena", "-j", "2")
 
@@ -29,16 +32,23 @@ def run(out: Path, variable: str, target: str, *arguments: str) -> Ran:
     return matrix(out, *arguments, "--target", target, "--engine-path", checkout(variable))
 
 
-def test_freetoken_reads_v_with_the_pitch_of_k(tmp_path: Path) -> None:
-    """As the case that started kvcheck: K right, V wrong, and only where the pitches differ."""
-    ran = run(tmp_path, "KVCHECK_FREETOKEN", "freetoken", "seed", *SOME)
-    for case in ran.report.cases:
+def _assert_v_is_read_with_the_pitch_of_k(cases: Sequence[CaseResult]) -> None:
+    """K is right, V is wrong, and only where the pitches differ; the named pitch explains every wrong code."""
+    assert cases
+    for case in cases:
         unlike = case.axes.get("k_view", "dense") != case.axes.get("v_view", "dense")
         assert case.outcome == ("mismatch" if unlike else "pass"), case
         if unlike:
             assert case.codes is not None
             assert case.codes.k_wrong == 0
             assert case.diagnosis[0].fault == "sibling-pitch"
+            assert case.diagnosis[0].explains == case.diagnosis[0].of
+
+
+def test_freetoken_reads_v_with_the_pitch_of_k(tmp_path: Path) -> None:
+    """As the case that started kvcheck: K right, V wrong, and only where the pitches differ."""
+    ran = run(tmp_path, "KVCHECK_FREETOKEN", "freetoken", "seed", *SOME)
+    _assert_v_is_read_with_the_pitch_of_k(ran.report.cases)
     assert ran.code == 1
 
 
@@ -52,14 +62,7 @@ def test_freetoken_with_the_pitch_of_v_is_right(tmp_path: Path) -> None:
 def test_a_fork_of_freetoken_reads_v_with_the_pitch_of_k_unless_v_has_a_format_of_its_own(tmp_path: Path) -> None:
     """One launch for both sides is given K's strides alone; a launch a side is right, with the same arithmetic."""
     ran = run(tmp_path / "both", "KVCHECK_FREETOKEN_FORK", "freetoken-forks", "seed", *SOME)
-    for case in ran.report.cases:
-        unlike = case.axes.get("k_view", "dense") != case.axes.get("v_view", "dense")
-        assert case.outcome == ("mismatch" if unlike else "pass"), case
-        if unlike:
-            assert case.codes is not None
-            assert case.codes.k_wrong == 0
-            assert case.diagnosis[0].fault == "sibling-pitch"
-            assert case.diagnosis[0].explains == case.diagnosis[0].of
+    _assert_v_is_read_with_the_pitch_of_k(ran.report.cases)
     assert ran.code == 1
     apart = run(tmp_path / "apart", "KVCHECK_FREETOKEN_FORK", "freetoken-forks-per-side", "seed", *SOME)
     assert apart.code == 0
