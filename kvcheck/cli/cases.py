@@ -10,18 +10,10 @@ from kvcheck.cli import options
 def cases(files: options.Files = None, select: options.Select = None, shard: options.Shard = None) -> None:
     """List the cases of matrices: id, and the axes that differ from their defaults. Runs nothing."""
     from kvcheck.matrix.ids import axes_of, case_id  # noqa: PLC0415 - numpy stays out of `kvcheck --help`
-    from kvcheck.matrix.load import load_cases  # noqa: PLC0415
-    from kvcheck.matrix.select import select as chosen  # noqa: PLC0415
-    from kvcheck.matrix.select import shard as part  # noqa: PLC0415
     from kvcheck.schema import Case  # noqa: PLC0415
 
-    found = load_cases(files or ["default"])
-    if select:
-        found = chosen(found, select)
-    if shard:
-        found = part(found, shard)
     default = axes_of(Case())
-    for case in found:
+    for case in options.cases_of(files or ["default"], select, shard):
         axes = axes_of(case)
         changed = " ".join(f"{name}={value}" for name, value in axes.items() if default.get(name) != value)
         typer.echo(f"{case_id(case)}  {changed or 'all defaults'}")

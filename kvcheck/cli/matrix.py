@@ -35,11 +35,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     Exit status: 0 every case passed; 1 a wrong byte, a violation, a crash or a timeout; 2 bad usage or input;
     3 something could not be judged; 4 nothing was compared.
     """
-    from kvcheck.lowering.archs import capability  # noqa: PLC0415 - numpy and rich stay out of `kvcheck --help`
-    from kvcheck.matrix.load import load_cases  # noqa: PLC0415
-    from kvcheck.matrix.select import select as chosen  # noqa: PLC0415
-    from kvcheck.matrix.select import shard as part  # noqa: PLC0415
-    from kvcheck.report.deliver import wanted  # noqa: PLC0415
+    from kvcheck.report.deliver import wanted  # noqa: PLC0415 - numpy and rich stay out of `kvcheck --help`
     from kvcheck.run.command import run_targets  # noqa: PLC0415
     from kvcheck.run.devices import devices_of  # noqa: PLC0415
     from kvcheck.run.options import Options  # noqa: PLC0415
@@ -47,17 +43,11 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     devices_of(device)
     options.check_jobs(jobs)
     options.check_timeout(timeout)
-    cases = load_cases(files or ["default"])
-    if select:
-        cases = chosen(cases, select)
-    if shard:
-        cases = part(cases, shard)
-    for name in arch or ():
-        capability(name)
+    cases = options.cases_of(files or ["default"], select, shard)
     asked = wanted(junit, baseline)
     folders = options.engine_folders(engine_path)
     run = Options(
-        device, tuple(arch or ()), require_native, jobs, timeout, expect_declared,
+        device, options.checked_archs(arch), require_native, jobs, timeout, expect_declared,
         confirm=True, engine_paths=folders, resume=resume, repeat=repeat,
     )  # fmt: skip
     # A run that was resumed is the run that was not cut.

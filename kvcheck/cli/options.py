@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kvcheck.errors import SelectionError
+
+if TYPE_CHECKING:  # msgspec stays out of `kvcheck --help`
+    from kvcheck.schema import Case
 
 #: The longest time limit of a case, in seconds: a day. Infinity has no JSON, and no clock.
 LONGEST = 86400
@@ -60,6 +63,30 @@ Jobs = Annotated[
         "-j", "--jobs", metavar="N", help="Cases at a time, for each device. 0: as many as cores, at most 8 on a GPU."
     ),
 ]
+
+
+def cases_of(files: list[str], select: list[str] | None, shard: str | None) -> tuple[Case, ...]:
+    """The cases of matrix files, or the part of them that `--select` and `--shard` ask for.
+
+    Raises MatrixError and SelectionError.
+    """
+    from kvcheck.matrix.load import load_cases  # noqa: PLC0415 - numpy stays out of `kvcheck --help`
+    from kvcheck.matrix.select import select as chosen  # noqa: PLC0415
+    from kvcheck.matrix.select import shard as part  # noqa: PLC0415
+
+    cases = load_cases(files)
+    if select:
+        cases = chosen(cases, select)
+    return part(cases, shard) if shard else cases
+
+
+def checked_archs(archs: list[str] | None) -> tuple[str, ...]:
+    """The archs that `--arch` names. Raises SelectionError for one that kvcheck does not know."""
+    from kvcheck.lowering.archs import capability  # noqa: PLC0415
+
+    for name in archs or ():
+        capability(name)
+    return tuple(archs or ())
 
 
 def engine_folders(paths: list[Path] | None) -> tuple[Path, ...]:

@@ -48,11 +48,7 @@ def sanitize(  # noqa: PLR0913, PLR0917 - a command's options
     Exit status: as of `kvcheck matrix`. A record is a violation, though every byte be right; a case that could not be
     watched is inconclusive.
     """
-    from kvcheck.lowering.archs import capability  # noqa: PLC0415 - numpy and rich stay out of `kvcheck --help`
-    from kvcheck.matrix.load import load_cases  # noqa: PLC0415
-    from kvcheck.matrix.select import select as chosen  # noqa: PLC0415
-    from kvcheck.matrix.select import shard as part  # noqa: PLC0415
-    from kvcheck.run.command import run_targets  # noqa: PLC0415
+    from kvcheck.run.command import run_targets  # noqa: PLC0415 - numpy and rich stay out of `kvcheck --help`
     from kvcheck.run.options import Options  # noqa: PLC0415
     from kvcheck.run.sanitize import Asked, Witnesses  # noqa: PLC0415
     from kvcheck.sanitizer.replay.known_bad import KNOWN_BAD  # noqa: PLC0415
@@ -66,15 +62,9 @@ def sanitize(  # noqa: PLR0913, PLR0917 - a command's options
         raise SelectionError("--replay and --whole are not accepted together; expected one of them, or neither")
     options.check_jobs(jobs)
     options.check_timeout(timeout)
-    cases = load_cases(files or ["default"])
-    if select:
-        cases = chosen(cases, select)
-    if shard:
-        cases = part(cases, shard)
-    for name in arch or ():
-        capability(name)
+    cases = options.cases_of(files or ["default"], select, shard)
     folders = options.engine_folders(engine_path)
-    run = Options(device, tuple(arch or ()), jobs=jobs, timeout=timeout, engine_paths=folders)
+    run = Options(device, options.checked_archs(arch), jobs=jobs, timeout=timeout, engine_paths=folders)
     tools = tuple(name for name in KNOWN_BAD if name in (tool or ()))
     witnesses = Witnesses(Asked(tools, "replay" if replay else "whole" if whole else None))
     command = shlex.join(["kvcheck", *sys.argv[1:]])

@@ -94,15 +94,7 @@ def _encode(facts: Facts, scaled: Floats, rule: Rule) -> Bytes:
     """The codes of scaled values by a rule; by the contract's own where its format has no such rounding."""
     policy, number_format = contract_policy(facts.contract), contract_format(facts.contract)
     tried = Policy(rule.rounding, policy.overflow, policy.nan, policy.negative_zero)
-    rounding = rule.rounding if policy_error(number_format, tried) is None else policy.rounding
-    return bits.encode(
-        scaled,
-        number_format,
-        rounding=rounding,
-        overflow=policy.overflow,
-        nan=policy.nan,
-        negative_zero=policy.negative_zero,
-    )
+    return bits.encode_by(scaled, number_format, tried if policy_error(number_format, tried) is None else policy)
 
 
 DOUBLE_ROUNDING_FP16 = RoundingFault(

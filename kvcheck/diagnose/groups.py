@@ -42,15 +42,7 @@ def spread(facts: Facts, groups: Mask, shape: tuple[int, ...]) -> Mask:
 
 def encoded(facts: Facts, scaled: Floats) -> Bytes:
     """Scaled values as codes, by the contract's own rules."""
-    policy = contract_policy(facts.contract)
-    return bits.encode(
-        scaled,
-        contract_format(facts.contract),
-        rounding=policy.rounding,
-        overflow=policy.overflow,
-        nan=policy.nan,
-        negative_zero=policy.negative_zero,
-    )
+    return bits.encode_by(scaled, contract_format(facts.contract), contract_policy(facts.contract))
 
 
 def legal_by(facts: Facts, scaled: Floats, codes: Bytes, error: int = 0) -> Mask:

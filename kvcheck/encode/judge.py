@@ -54,14 +54,7 @@ def judge(cells: Cells, number_format: Format, declared: Policy, dtype: Dtype = 
 
 def right(patterns: npt.NDArray[np.uint32], number_format: Format, declared: Policy) -> npt.NDArray[np.uint8]:
     """The right codes of fp32 patterns under a policy, by the bit oracle."""
-    return bits.encode(
-        patterns,
-        number_format,
-        rounding=declared.rounding,
-        overflow=declared.overflow,
-        nan=declared.nan,
-        negative_zero=declared.negative_zero,
-    )
+    return bits.encode_by(patterns, number_format, declared)
 
 
 def _example(cells: Cells, row: int, want: int, dtype: Dtype) -> Example:

@@ -77,25 +77,9 @@ def contract_policy(contract: Contract) -> Policy:
 
 def right_codes(contract: Contract, x: Floats, scale: Floats | None) -> Codes:
     """The right code of every element of `x` `[T, H, D]`, given `scale`, by the bit oracle. Raises FormatError."""
-    policy = contract_policy(contract)
-    return bits.encode(
-        apply_scale(contract, x, scale),
-        contract_format(contract),
-        rounding=policy.rounding,
-        overflow=policy.overflow,
-        nan=policy.nan,
-        negative_zero=policy.negative_zero,
-    )
+    return bits.encode_by(apply_scale(contract, x, scale), contract_format(contract), contract_policy(contract))
 
 
 def right_codes_exact(contract: Contract, x: Floats, scale: Floats | None) -> Codes:
     """`right_codes` by the exact oracle, which shares no code with the bit oracle. Raises FormatError."""
-    policy = contract_policy(contract)
-    return exact.encode(
-        apply_scale(contract, x, scale),
-        contract_format(contract),
-        rounding=policy.rounding,
-        overflow=policy.overflow,
-        nan=policy.nan,
-        negative_zero=policy.negative_zero,
-    )
+    return exact.encode_by(apply_scale(contract, x, scale), contract_format(contract), contract_policy(contract))

@@ -38,13 +38,17 @@ def encode(
     NaN becomes the policy's NaN code (0 in int8). Infinity is beyond the largest value. -0 keeps its sign unless
     `negative_zero="drop"` or the format has none. Raises FormatError for other dtypes, unknown formats and policies.
     """
-    policy = Policy(rounding, overflow, nan, negative_zero)
+    return encode_by(values, number_format, Policy(rounding, overflow, nan, negative_zero))
+
+
+def encode_by(values: Values, number_format: str | Format, policy: Policy) -> Codes:
+    """`encode`, by a policy as a whole. Raises FormatError likewise."""
     found = check_policy(number_format, policy)
     patterns = _patterns(values)
-    if rounding == "via_bf16":
+    if policy.rounding == "via_bf16":
         patterns = bf16_patterns(patterns)
-    elif rounding in ("via_fp16_rne", "via_fp16_rtz"):
-        patterns = fp16_patterns(patterns, toward_zero=rounding == "via_fp16_rtz")
+    elif policy.rounding in ("via_fp16_rne", "via_fp16_rtz"):
+        patterns = fp16_patterns(patterns, toward_zero=policy.rounding == "via_fp16_rtz")
     return _look_up(patterns, _table(found, policy)).reshape(values.shape)
 
 

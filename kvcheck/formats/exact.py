@@ -18,12 +18,13 @@ from kvcheck.errors import FormatError
 from kvcheck.formats.spec import Format, NanSign, NegativeZero, Overflow, Policy, Rounding, check_policy
 
 Codes: TypeAlias = npt.NDArray[np.uint8]
+Values: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.uint32]
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Steps: TypeAlias = npt.NDArray[np.int64]
 
 
 def encode(
-    values: npt.NDArray[np.float32] | npt.NDArray[np.uint32],
+    values: Values,
     number_format: str | Format = "e4m3fn",
     *,
     rounding: Rounding = "rne",
@@ -35,15 +36,19 @@ def encode(
 
     Means what `kvcheck.formats.bits.encode` means, NaN, infinities and -0 included, and raises the same FormatError.
     """
-    policy = Policy(rounding, overflow, nan, negative_zero)
+    return encode_by(values, number_format, Policy(rounding, overflow, nan, negative_zero))
+
+
+def encode_by(values: Values, number_format: str | Format, policy: Policy) -> Codes:
+    """`encode`, by a policy as a whole. Raises FormatError likewise."""
     found = check_policy(number_format, policy)
     if values.dtype == np.uint32:
         values = values.view(np.float32)
     elif values.dtype != np.float32:
         raise FormatError(f"cannot encode {values.dtype}; expected float32 values or uint32 bit patterns")
     with np.errstate(invalid="ignore"):
-        exact = _first_step(np.abs(values).astype(np.float64), rounding)
-    points, taken = thresholds(found, rounding)
+        exact = _first_step(np.abs(values).astype(np.float64), policy.rounding)
+    points, taken = thresholds(found, policy.rounding)
     # No fp32 value lies strictly between a threshold and the float64 just below it.
     limits = np.where(taken, np.nextafter(points, 0), points)
     steps = np.searchsorted(limits, exact, side="left").astype(np.int64)

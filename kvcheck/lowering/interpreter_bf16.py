@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvcheck.formats.cast import bf16_patterns
+from kvcheck.lowering import replaced
 
 Bits: TypeAlias = npt.NDArray[np.uint16]
 Method: TypeAlias = Callable[..., "Handle"]
@@ -60,31 +61,21 @@ def narrowed(data: npt.NDArray[np.generic]) -> Bits:
     return upper.astype(np.uint16).reshape(np.shape(data))
 
 
-def originals(module: ModuleType) -> dict[str, Method]:
-    """The interpreter's own methods, whether they have been replaced or not; those that it has."""
-    found = {}
-    for name in METHODS:
-        method = vars(module.InterpreterBuilder).get(name)
-        if method is not None:
-            found[name] = getattr(method, "kvcheck_original", method)
-    return found
-
-
 def replace(module: ModuleType) -> None:
     """Make the interpreter compute with bf16 as GPUs do. A second call changes nothing."""
     wrappers = {"binary_op": _binary, "unary_op": _unary, "cast_impl": _cast}
-    for name, original in originals(module).items():
-        wrapped = wrappers[name](original, module)
-        setattr(wrapped, "kvcheck_original", original)  # noqa: B010 - functions have no such attribute to type
-        setattr(module.InterpreterBuilder, name, wrapped)
+    for name, wrapper in wrappers.items():
+        method = vars(module.InterpreterBuilder).get(name)
+        if method is not None:
+            replaced.put(module.InterpreterBuilder, name, wrapper(replaced.original(method), module))
     if not hasattr(module.InterpreterBuilder, _CONSTANT):
         setattr(module.InterpreterBuilder, _CONSTANT, _constant(module))
 
 
 def restore(module: ModuleType) -> None:
     """Give the interpreter its own methods back."""
-    for name, original in originals(module).items():
-        setattr(module.InterpreterBuilder, name, original)
+    for name in METHODS:
+        replaced.restore(module.InterpreterBuilder, name)
     if hasattr(vars(module.InterpreterBuilder).get(_CONSTANT), "kvcheck_added"):
         delattr(module.InterpreterBuilder, _CONSTANT)
 

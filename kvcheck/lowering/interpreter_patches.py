@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Protocol, TypeAlias
 
+from kvcheck.lowering import replaced
+
 _NAME = "_patch_lang"
 #: Functions that every version of the language has, and that a launch replaces: of its modules, and of its tensors.
 _OF_MODULES = "load"
@@ -31,7 +33,7 @@ def replace(module: ModuleType) -> None:
     original: Patch | None = vars(module).get(_NAME)
     scope: Callable[[], object] | None = vars(module).get("_LangPatchScope")
     language = vars(module).get("tl")
-    if original is None or scope is None or language is None or hasattr(original, "kvcheck_original"):
+    if original is None or scope is None or language is None or replaced.is_replaced(original):
         return
 
     def patch(function: Function) -> object:
@@ -42,12 +44,9 @@ def replace(module: ModuleType) -> None:
         unpatched = any(language.core.is_builtin(sample) for sample in samples)
         return original(function) if unpatched or not modules else scope()
 
-    setattr(patch, "kvcheck_original", original)  # noqa: B010 - functions have no such attribute to type
-    setattr(module, _NAME, patch)
+    replaced.put(module, _NAME, patch)
 
 
 def restore(module: ModuleType) -> None:
     """Give the interpreter its own function back."""
-    original = getattr(vars(module).get(_NAME), "kvcheck_original", None)
-    if original is not None:
-        setattr(module, _NAME, original)
+    replaced.restore(module, _NAME)

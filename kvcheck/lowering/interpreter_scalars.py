@@ -14,6 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from kvcheck.lowering import replaced
+
 _NAME = "_patch_lang_tensor"
 
 
@@ -32,22 +34,19 @@ class Tensor(Protocol):
 def replace(module: ModuleType) -> None:
     """Make the interpreter convert its scalars under any numpy. A second call changes nothing."""
     original: Callable[..., object] | None = vars(module).get(_NAME)
-    if original is None or hasattr(original, "kvcheck_original"):
+    if original is None or replaced.is_replaced(original):
         return
 
     def patch(tensor: type, *scope: object) -> None:
         original(tensor, *scope)
         setattr(tensor, "__index__", _index)  # noqa: B010 - a class of another library
 
-    setattr(patch, "kvcheck_original", original)  # noqa: B010 - functions have no such attribute to type
-    setattr(module, _NAME, patch)
+    replaced.put(module, _NAME, patch)
 
 
 def restore(module: ModuleType) -> None:
     """Give the interpreter its own function back."""
-    original = getattr(vars(module).get(_NAME), "kvcheck_original", None)
-    if original is not None:
-        setattr(module, _NAME, original)
+    replaced.restore(module, _NAME)
 
 
 def _index(self: Tensor) -> int:

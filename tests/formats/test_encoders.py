@@ -48,17 +48,6 @@ def _policies(number_format: Format, rounding: Rounding) -> Iterator[Policy]:
                     yield policy
 
 
-def _encode(encode: Encode, values: npt.NDArray[np.float32] | Patterns, number_format: Format, policy: Policy) -> Codes:
-    return encode(
-        values,
-        number_format,
-        rounding=policy.rounding,
-        overflow=policy.overflow,
-        nan=policy.nan,
-        negative_zero=policy.negative_zero,
-    )
-
-
 def _one(encode: Encode, value: float, name: str = "e4m3fn", **policy: str) -> int:
     return int(encode(np.array([value], dtype=np.float32), name, **policy)[0])
 
@@ -72,7 +61,7 @@ def test_oracles_agree_where_rounding_is_decided(patterns: Patterns, name: str, 
     policies = list(_policies(number_format, rounding))
     assert policies
     for policy in policies:
-        fast, slow = (_encode(encode, patterns, number_format, policy) for encode in (bits.encode, exact.encode))
+        fast, slow = (oracle.encode_by(patterns, number_format, policy) for oracle in (bits, exact))
         assert np.array_equal(fast, slow), policy
 
 
