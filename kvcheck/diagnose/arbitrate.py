@@ -15,6 +15,7 @@ import numpy as np
 from kvcheck.diagnose.explanation import SAYS_ONLY, Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask
 from kvcheck.diagnose.judged import as_judged, judged
+from kvcheck.diagnose.match import on_groups
 from kvcheck.schema import Diagnosis
 
 #: What an explanation explains, in the words of its sentence.
@@ -41,6 +42,10 @@ class _Left:
             if mask is not None and made.tensor in left
         ) + min(made.others, self.others)
 
+    def open(self, made: Explanation) -> int:
+        """How many of them stand in rows that it takes from memory whose bytes are not known."""
+        return sum(int((mask & left[made.tensor]).sum()) for mask, left in self._unknown(made))
+
     def stored(self, made: Explanation) -> int:
         """How many codes and scales of launch 1 among them it gives."""
         return self.gain(replace(made, others=0))
@@ -57,11 +62,20 @@ class _Left:
         return min(one.others, self.others) == min(other.others, self.others) and self.gain(one) > 0
 
     def take(self, made: Explanation) -> None:
-        """Leave out what an explanation gives."""
+        """Leave out what an explanation gives, and what it knows to come from where nothing is known."""
         for mask, left in ((made.codes, self.codes), (made.scales, self.scales)):
             if mask is not None and made.tensor in left:
                 left[made.tensor] = left[made.tensor] & ~mask
+        for mask, left in self._unknown(made):
+            left[made.tensor] = left[made.tensor] & ~mask
         self.others -= min(made.others, self.others)
+
+    def _unknown(self, made: Explanation) -> list[tuple[Mask, dict[str, Mask]]]:
+        """The codes and scales of such rows, each with what is left of its kind."""
+        if made.unknown is None:
+            return []
+        codes = np.broadcast_to(made.unknown[:, :, None], self.codes[made.tensor].shape)
+        return [(codes, self.codes), (on_groups(made.unknown, self.scales[made.tensor]), self.scales)]
 
     def wrong(self) -> int:
         """How many codes and scales are left."""
@@ -94,11 +108,11 @@ def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...
     return tuple(_with_unexplained(found, left.wrong()))
 
 
-def _worth(left: _Left, made: Explanation, met: AbstractSet[tuple[str, str]]) -> tuple[bool, int, bool, int]:
+def _worth(left: _Left, made: Explanation, met: AbstractSet[tuple[str, str]]) -> tuple[bool, int, int, bool, int]:
     """What is chosen by, the largest first."""
     gain = left.gain(made)
     elsewhere = any((made.fault, tensor) in met for tensor in TENSORS if tensor != made.tensor)
-    return bool(gain) and made.cost < SAYS_ONLY, gain, elsewhere, -made.cost
+    return bool(gain) and made.cost < SAYS_ONLY, gain, left.open(made), elsewhere, -made.cost
 
 
 def _with_alike(best: Explanation, rest: Sequence[Explanation], left: _Left) -> Explanation:

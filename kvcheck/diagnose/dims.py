@@ -8,8 +8,7 @@ import numpy as np
 
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Indices
-from kvcheck.diagnose.match import Match, match
-from kvcheck.diagnose.reading import believed
+from kvcheck.diagnose.match import Match, believed, match
 from kvcheck.schema import Tensor
 
 #: Elements that a vector or a word may have.

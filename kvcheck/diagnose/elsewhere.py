@@ -11,8 +11,9 @@ from kvcheck.addresses import Offsets
 from kvcheck.diagnose.explanation import SAYS_ONLY, Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
 from kvcheck.diagnose.fault import Fault
+from kvcheck.diagnose.match import on_groups
 from kvcheck.diagnose.origin import Map, Origin, affine, origin
-from kvcheck.diagnose.reading import Own, Reading, described, every_row, explanation, own, right_places, unlike
+from kvcheck.diagnose.reading import Own, Reading, described, every_row, explanation, known, own, right_places, unlike
 from kvcheck.schema import Tensor
 
 #: What share of a tensor's wrong codes and scales must be explained for its origin not to be sought.
@@ -43,6 +44,8 @@ def elsewhere(facts: Facts, found: Sequence[Explanation], numeric: Sequence[Faul
 def _two_causes(facts: Facts, reading: Reading, numeric: Sequence[Fault]) -> Explanation | None:
     """A reading with the numeric fault that makes the emitted codes of its rows; None where there is none."""
     tensor = reading.tensor
+    if known(facts, reading) is not None:
+        return None  # what was made of rows that are not known, nothing says
     there = facts.with_values(tensor, every_row(facts, reading))
     left = ~there.right(tensor).codes
     if not left.any():
@@ -64,7 +67,12 @@ def _two_causes(facts: Facts, reading: Reading, numeric: Sequence[Fault]) -> Exp
 def _gives(facts: Facts, tensor: Tensor, made: Explanation) -> bool:
     """Whether an explanation gives what is wrong of a tensor, codes and scales; both where both are."""
     right = facts.right(tensor)
-    for wrong, mask in ((~right.codes, made.codes), (None if right.scales is None else ~right.scales, made.scales)):
+    codes, scales = ~right.codes, None if right.scales is None else ~right.scales
+    if made.unknown is not None and made.tensor == tensor:
+        # Their origin is known where it is memory whose bytes are not.
+        codes = codes & ~made.unknown[:, :, None]
+        scales = None if scales is None else scales & ~on_groups(made.unknown, scales)
+    for wrong, mask in ((codes, made.codes), (scales, made.scales)):
         if wrong is not None and wrong.any():
             # What only says on what bytes depend leaves their origin open.
             if made.tensor != tensor or made.cost >= SAYS_ONLY or mask is None:

@@ -24,7 +24,8 @@ class Explanation:
     explains (lost, stray, changed, differing), of `of_others`. `cost` is what it assumes beyond the contract, in
     parameters. `says` is its sentence, to which what it explains is added. `beside` are further causes of the same
     bytes, without which it would not give them: they are named after it. `of_rows` marks what makes bytes of K's and
-    V's values and given scales alone: bytes that change with what stood in the cache are none of its.
+    V's values and given scales alone: bytes that change with what stood in the cache are none of its. `unknown`
+    `[n, heads]` marks rows that it takes from memory whose bytes are not known: nothing is said of what they hold.
     """
 
     fault: str
@@ -38,3 +39,4 @@ class Explanation:
     evidence: dict[str, int | float | str | list[int]] = field(default_factory=dict)
     beside: tuple[Explanation, ...] = ()
     of_rows: bool = False
+    unknown: Mask | None = None

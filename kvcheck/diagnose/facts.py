@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from kvcheck.addresses import element_offsets
 from kvcheck.contract import Contract, Given
 from kvcheck.diagnose.image import SourceMemory
 from kvcheck.diagnose.sharers import SIGN, Apart, nearest, shared
@@ -190,6 +191,11 @@ class Facts:
         """
         rows = self.memory.read(tensor)
         return self.chosen("k" if tensor.name == "k" else "v", rows) if tokens is None else rows[tokens]
+
+    def known(self, tensor: Placed, tokens: Indices) -> Mask | None:
+        """Which elements of `read` are of memory that kvcheck has filled: `[n, heads, dim]`; None where all are."""
+        places = element_offsets(tensor)[tokens] + np.int64(self.emission.addresses[tensor.allocation])
+        return self.memory.known_at(places, tensor.dtype)
 
     def values(self, tensor: Tensor, tokens: Indices | None = None) -> Floats:
         """The rows of `tokens` that a right kernel gets: fp32 `[n, heads, dim]`; else those of the slots compared."""

@@ -14,13 +14,17 @@ from kvcheck.schema import ITEMSIZE, Dtype, Emission, Placed, Poison, Prefill, T
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+
+#: The address of an element that a kernel masks away: nothing lies there, so that it is known to be zero.
+MASKED = -(1 << 60)
 
 
 class SourceMemory:
     """Every allocation's bytes at the address it lay at, relative to the lowest.
 
-    Bytes outside all allocations read as zero, as fresh memory does: what really lay there is not known, and a
-    prediction that needs it must not crash. Addresses may be negative.
+    Bytes outside all allocations read as zero, as fresh memory often does: what really lay there is not known, which
+    `known_at` says. Addresses may be negative.
     """
 
     def __init__(self, allocations: Sequence[Bytes], addresses: Sequence[int]) -> None:
@@ -80,6 +84,22 @@ class SourceMemory:
             return dtypes.to_float32(every[addresses + shift], dtype)
         bits = self.bytes_at(byte_offsets(addresses, item)).view(np.uint32 if item == 4 else np.uint16)[..., 0]
         return dtypes.to_float32(bits, dtype)
+
+    def known_at(self, addresses: Offsets, dtype: Dtype) -> Mask | None:
+        """Which elements of `dtype` at byte `addresses` lie in allocations, or are `MASKED`, and so are known.
+
+        In the shape of `addresses`; None where all of them are.
+        """
+        item = ITEMSIZE[dtype]
+        if not addresses.size or self._shift_of(addresses, item) is not None:
+            return None
+        known: Mask = addresses == MASKED
+        if len(self._starts):
+            # Two allocations that touch may each hold a part of one element.
+            places = byte_offsets(addresses, item)
+            index = np.maximum(np.searchsorted(self._starts, places, side="right") - 1, 0)
+            known |= ((places >= self._starts[index]) & (places < self._stops[index])).all(axis=-1)
+        return None if known.all() else known
 
     def _shift_of(self, addresses: Offsets, item: int) -> np.int64 | None:
         """What leads from addresses to places in `_bytes`, where one allocation holds all `item` bytes of each."""

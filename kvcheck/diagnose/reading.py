@@ -11,16 +11,10 @@ import numpy as np
 from kvcheck.addresses import Offsets, element_offsets
 from kvcheck.diagnose import received
 from kvcheck.diagnose.explanation import Explanation
-from kvcheck.diagnose.facts import Facts, Floats
-from kvcheck.diagnose.match import Match, match
+from kvcheck.diagnose.facts import Facts, Floats, Mask
+from kvcheck.diagnose.match import Match, believed, match
 from kvcheck.diagnose.prospect import fails_reading
 from kvcheck.schema import ITEMSIZE, Placed, Tensor
-
-#: What share of a tensor's wrong codes a reading must explain.
-SHARE = 0.5
-
-#: The address of an element that a kernel masks away: nothing lies there, so that it reads as zero.
-MASKED = -(1 << 60)
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no one equality
@@ -51,7 +45,7 @@ class Own:
 
 @dataclass(frozen=True)
 class Reading:
-    """Where each element comes from: `places` int64 byte addresses `[tokens, heads, dim]`, `MASKED` for none.
+    """Where each element comes from: `places` int64 byte addresses `[tokens, heads, dim]`, `image.MASKED` for none.
 
     `how` follows "V is read " in the sentence. `cost` counts what it assumes. `usual` names the form of the fault that
     it is, where it is one that a pass speaks of: None for the others.
@@ -106,6 +100,12 @@ def every_row(facts: Facts, reading: Reading) -> Floats:
     return facts.memory.values_at(reading.places[facts.stored_tokens], placed.dtype)
 
 
+def known(facts: Facts, reading: Reading) -> Mask | None:
+    """Which elements of `every_row` kvcheck has put where they are read from; None where it has all of them."""
+    placed = facts.emission.placement.get(reading.tensor)
+    return facts.memory.known_at(reading.places[facts.stored_tokens], placed.dtype)
+
+
 def shows(facts: Facts, tensor: Own, reading: Reading) -> bool:
     """Whether a kernel that reads so, from `tensor`, leaves a byte that a right one may not, in one of the launches."""
     if (reading.places == right_places(facts, tensor))[facts.tokens].all():
@@ -115,17 +115,29 @@ def shows(facts: Facts, tensor: Own, reading: Reading) -> bool:
 
 def explanation(facts: Facts, reading: Reading) -> Explanation | None:
     """What a reading explains; None where it is chance, or less than half of what is wrong."""
-    found = match(facts, reading.tensor, every_row(facts, reading))
-    if not believed(found):
-        return None
-    made = described(facts, reading)
+    found = match(facts, reading.tensor, every_row(facts, reading), known(facts, reading))
+    return explained(described(facts, reading), found) if believed(found) else None
+
+
+def explained(made: Explanation, found: Match) -> Explanation:
+    """An explanation by what was read, with what a believed match says that it explains, and what it leaves open."""
     evidence = {**made.evidence, "rows_explained": found.rows, "scales_explained": found.scales}
-    scales = found.wrong_groups if found.wrong_scales else None
     if found.against:
         # It holds for a part of the rows only, and which part is one assumption more.
         evidence["rows_against"] = found.against
+    says, unknown = made.says, found.unknown
+    if unknown is not None:
+        rows = int(unknown.sum())
+        evidence["rows_unknown"] = rows
+        says += f" ({rows} of its rows from memory whose bytes are not known)"
     return replace(
-        made, codes=found.wrong_codes, scales=scales, cost=made.cost + bool(found.against), evidence=evidence
+        made,
+        codes=found.wrong_codes,
+        scales=found.wrong_groups if found.wrong_scales else None,
+        cost=made.cost + bool(found.against),
+        says=says,
+        evidence=evidence,
+        unknown=unknown,
     )
 
 
@@ -143,10 +155,3 @@ def described(facts: Facts, reading: Reading) -> Explanation:
         says=f"{reading.tensor.upper()} is read {reading.how}",
         evidence={"strides_declared": list(declared.strides), **reading.evidence},
     )
-
-
-def believed(found: Match) -> bool:
-    """Whether a match is no chance, and explains half of a tensor's wrong codes, or a scale where no code is wrong."""
-    if not found.proven:
-        return False
-    return found.codes >= SHARE * found.wrong if found.wrong else found.scales > 0

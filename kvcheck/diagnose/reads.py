@@ -15,7 +15,8 @@ import numpy as np
 from kvcheck.addresses import Offsets
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
-from kvcheck.diagnose.reading import MASKED, Own, Reading, explanation, own, shows, unlike
+from kvcheck.diagnose.image import MASKED
+from kvcheck.diagnose.reading import Own, Reading, explanation, own, shows, unlike
 from kvcheck.views import Shape, view
 
 Readings: TypeAlias = Callable[[Facts, Own], Iterator[Reading]]

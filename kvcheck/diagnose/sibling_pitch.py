@@ -7,18 +7,17 @@ always; row t is read from t * (the sibling's pitch): inside the tensor first, a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
 from kvcheck.diagnose import received
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
-from kvcheck.diagnose.match import Match, match
+from kvcheck.diagnose.match import Match, believed, match
 from kvcheck.diagnose.prospect import fails_reading
+from kvcheck.diagnose.reading import explained
 from kvcheck.schema import Placed, Tensor
-
-#: What share of a tensor's wrong codes a diagnosis must explain.
-SHARE = 0.5
 
 _FORMS: dict[Tensor, str] = {"v": "V by K's token pitch", "k": "K by V's token pitch"}
 
@@ -52,12 +51,10 @@ class SiblingPitch:
         """The better of both readings for each tensor, where it explains at least half of what is wrong."""
         made = []
         for tensor in TENSORS:
-            tried = [
-                (match(facts, tensor, facts.read(used, facts.stored_tokens)), used) for used in _readings(facts, tensor)
-            ]
+            tried = [(_match(facts, tensor, used), used) for used in _readings(facts, tensor)]
             # The first of equals: one wrong stride is a simpler account than three.
             best = max(tried, key=lambda pair: (pair[0].codes, pair[0].scales), default=None)
-            if best is not None and _believed(best[0]) and _needs_pitch(facts, tensor, *best):
+            if best is not None and believed(best[0]) and _needs_pitch(facts, tensor, *best):
                 made.append(_explanation(facts, tensor, *best))
         return made
 
@@ -72,7 +69,7 @@ def _needs_pitch(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> bo
     if used.strides[1:] == own.strides[1:]:
         return True
     without = msgspec.structs.replace(own, strides=(own.strides[0], *used.strides[1:]))
-    other = match(facts, tensor, facts.read(without, facts.stored_tokens))
+    other = _match(facts, tensor, without)
     return (other.codes, other.scales) < (found.codes, found.scales)
 
 
@@ -96,10 +93,9 @@ def _readings(facts: Facts, tensor: Tensor) -> Iterator[Placed]:
             yield msgspec.structs.replace(own, strides=strides)
 
 
-def _believed(found: Match) -> bool:
-    if not found.proven:
-        return False
-    return found.codes >= SHARE * found.wrong if found.wrong else found.scales > 0
+def _match(facts: Facts, tensor: Tensor, used: Placed) -> Match:
+    """How a reading by other strides fares."""
+    return match(facts, tensor, facts.read(used, facts.stored_tokens), facts.known(used, facts.stored_tokens))
 
 
 def _explanation(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> Explanation:
@@ -109,11 +105,11 @@ def _explanation(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> Ex
         how = f"token pitch {used.strides[0]} ({sibling.upper()}'s); declared {declared.strides[0]}"
     else:
         how = f"strides {used.strides} ({sibling.upper()}'s); declared {declared.strides}"
-    return Explanation(
+    made = Explanation(
         fault=SiblingPitch.slug,
         tensor=tensor,
-        codes=found.wrong_codes,
-        scales=found.wrong_groups if found.wrong_scales else None,
+        codes=None,
+        scales=None,
         others=0,
         of_others=0,
         cost=1,
@@ -124,7 +120,7 @@ def _explanation(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> Ex
             "pitch_declared": declared.strides[0],
             "strides_used": list(used.strides),
             "strides_declared": list(declared.strides),
-            "rows_explained": found.rows,
-            "scales_explained": found.scales,
         },
     )
+    # One pitch for all rows, whether some of them are right or not.
+    return replace(explained(made, found), cost=made.cost)

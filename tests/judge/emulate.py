@@ -31,11 +31,14 @@ PLAN: tuple[tuple[Prefill, Poison], ...] = (("A", "A"), ("B", "B"), ("C", "A"), 
 
 
 class Memory:
-    """All allocations of one launch. Addresses are relative to the lowest; reads outside give zero bytes."""
+    """All allocations of one launch. Addresses are relative to the lowest; reads outside give `outside` bytes."""
 
-    def __init__(self, arrays: list[Bytes], placement: Placement, launch: int) -> None:
-        """`arrays` are written in place; `launch` counts from 1."""
+    def __init__(
+        self, arrays: list[Bytes], placement: Placement, launch: int, outside: Callable[[Indices], Bytes] | None = None
+    ) -> None:
+        """`arrays` are written in place; `launch` counts from 1. Without `outside`, zeros lie there."""
         self.arrays = arrays
+        self._outside = outside or (lambda offsets: np.zeros(offsets.shape, np.uint8))
         self.placement = placement
         self.launch = launch
         self.slots: Indices = self._integers("slots")
@@ -70,7 +73,7 @@ class Memory:
     def _gather(self, allocation: int, offsets: Indices) -> Bytes:
         array = self.arrays[allocation]
         inside = (offsets >= 0) & (offsets < len(array))
-        found: Bytes = np.where(inside, array[np.where(inside, offsets, 0)], np.uint8(0))
+        found: Bytes = np.where(inside, array[np.where(inside, offsets, 0)], self._outside(offsets))
         return np.ascontiguousarray(found)
 
     def _integers(self, name: str) -> Indices:
@@ -128,14 +131,19 @@ def emulate(
     contract: Contract = COMPUTED,
     form: Form | None = None,
     launches: int = 3,
+    outside: Callable[[Indices], Bytes] | None = None,
 ) -> Emission:
-    """Run a kernel as a case's process would, launch for launch, and say what it did."""
+    """Run a kernel as a case's process would, launch for launch, and say what it did.
+
+    `outside` are the bytes at offsets that an allocation does not have: zeros without it.
+    """
     case = Case() if case is None else case
     form = Form() if form is None else form
     placement = place(case, contract, form, Accepts(), cuda=case.layout == "pooled")
-    made = tuple(_launch(kernel, case, contract, placement, index) for index in range(launches))
+    made = tuple(_launch(kernel, case, contract, placement, index, None, outside) for index in range(launches))
     if case.cross != "none":
-        made = (*made, _launch(kernel, case, contract, placement, launches, "k" if case.cross == "k" else "v"))
+        redrawn: Tensor = "k" if case.cross == "k" else "v"
+        made = (*made, _launch(kernel, case, contract, placement, launches, redrawn, outside))
     bases = np.cumsum([0, *(size + 4096 for size in placement.allocations)])
     return Emission(
         case=case,
@@ -151,11 +159,17 @@ def emulate(
 
 
 def _launch(
-    kernel: Kernel, case: Case, contract: Contract, placement: Placement, index: int, redrawn: Tensor | None = None
+    kernel: Kernel,
+    case: Case,
+    contract: Contract,
+    placement: Placement,
+    index: int,
+    redrawn: Tensor | None,
+    outside: Callable[[Indices], Bytes] | None,
 ) -> Launch:
     prefill, poison = PLAN[index] if redrawn is None else PLAN[0]
     before = images(placement, case, contract, prefill, poison, redrawn)
-    memory = Memory([array.copy() for array in before], placement, index + 1)
+    memory = Memory([array.copy() for array in before], placement, index + 1, outside)
     slots = memory.slots[memory.slots >= 0]
     kernel(memory)
     addressed = [np.zeros(len(array), np.bool_) for array in before]
