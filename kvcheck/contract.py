@@ -11,6 +11,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from kvcheck.errors import ContractError
+from kvcheck.fields import check_fields
+
 Derive: TypeAlias = Literal[
     "divide", "divide_approx", "multiply_reciprocal", "multiply_approx_reciprocal", "power_of_two"
 ]
@@ -48,15 +51,19 @@ class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="com
     ulps: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that no kernel can have. Raises ValueError."""
+        """Refuse values that no kernel can have. Raises ContractError."""
+        check_fields(self)
         if not _GRANULARITY.match(self.granularity):
-            raise ValueError(
-                f"granularity is {self.granularity!r}; expected token_head, token, head, tensor or block:N"
+            raise ContractError(
+                f"Computed.granularity is {self.granularity!r}; expected token_head, token, head, tensor or block:N"
             )
         if not 0 < self.maximum < math.inf:
-            raise ValueError(f"maximum is {self.maximum!r}; expected a finite number above zero")
+            raise ContractError(f"Computed.maximum is {self.maximum!r}; expected a finite number above zero")
         if not 0 <= self.eps < math.inf:
-            raise ValueError(f"eps is {self.eps!r}; expected zero or more, and finite")
+            raise ContractError(f"Computed.eps is {self.eps!r}; expected zero or more, and finite")
+        if self.zero_row is not None and not math.isfinite(self.zero_row):
+            raise ContractError(f"Computed.zero_row is {self.zero_row!r}; expected a finite number or None")
+        _check_ulps(self)
 
     @property
     def declared_ulps(self) -> int:
@@ -78,9 +85,10 @@ class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="given"
     as_float: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse one float for many scales. Raises ValueError."""
+        """Refuse one float for many scales. Raises ContractError."""
+        check_fields(self)
         if self.as_float and self.granularity != "tensor":
-            raise ValueError(f"as_float hands over one float a tensor; granularity is {self.granularity!r}")
+            raise ContractError(f"Given.as_float hands over one float a tensor; granularity is {self.granularity!r}")
 
 
 class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="store"):
@@ -104,6 +112,11 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="sto
     negative_slots: Literal["skip", "refuse", "undefined"] = "skip"
     duplicate_slots: Literal["any_row", "undefined"] = "any_row"
 
+    def __post_init__(self) -> None:
+        """Refuse what no kernel can promise. Raises ContractError."""
+        check_fields(self)
+        _check_ulps(self)
+
     @property
     def declared_ulps(self) -> int:
         """The error of a scaled value that `apply` allows, in ulps of fp32. Zero where nothing is applied."""
@@ -121,6 +134,10 @@ class LoadContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
     compute: Literal["fp32"] = "fp32"
     out: Literal["bf16", "fp16", "fp32"] = "bf16"
     nan: Literal["nan", "undefined"] = "nan"
+
+    def __post_init__(self) -> None:
+        """Refuse values of other types. Raises ContractError."""
+        check_fields(self)
 
 
 class Accepts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -145,9 +162,10 @@ class Accepts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: Literal["k_v", "fused_kv"] = "k_v"
 
     def __post_init__(self) -> None:
-        """Refuse an alignment that no address has. Raises ValueError."""
+        """Refuse an alignment that no address has. Raises ContractError."""
+        check_fields(self)
         if self.align < 1:
-            raise ValueError(f"align is {self.align}; expected 1 or more, in bytes")
+            raise ContractError(f"Accepts.align is {self.align}; expected 1 or more, in bytes")
 
 
 class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -167,15 +185,20 @@ class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inline_pad: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a page or a pad that cannot be laid out. Raises ValueError."""
+        """Refuse a page or a pad that cannot be laid out. Raises ContractError."""
+        check_fields(self)
         if self.page < 1:
-            raise ValueError(f"page is {self.page}; expected 1 or more")
+            raise ContractError(f"Form.page is {self.page}; expected 1 or more")
         if self.inline_pad < 0:
-            raise ValueError(f"inline_pad is {self.inline_pad}; expected 0 or more")
+            raise ContractError(f"Form.inline_pad is {self.inline_pad}; expected 0 or more")
         if self.inline_pad and self.scales != "inline":
-            raise ValueError(f"inline_pad is {self.inline_pad} and scales {self.scales!r}; expected scales='inline'")
+            raise ContractError(
+                f"Form.inline_pad is {self.inline_pad} and scales {self.scales!r}; expected scales='inline'"
+            )
         if self.scales == "inline" and self.kind in ("packed", "fused"):
-            raise ValueError(f"inline scales in a {self.kind!r} cache; expected slots, pages or heads_pages")
+            raise ContractError(
+                f"Form.scales is 'inline' in a {self.kind!r} cache; expected slots, pages or heads_pages"
+            )
 
 
 class EncoderContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -193,6 +216,16 @@ class EncoderContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dtypes: tuple[Literal["fp32", "bf16", "fp16"], ...] = ("fp32",)
 
     def __post_init__(self) -> None:
-        """Refuse an encoder of nothing. Raises ValueError."""
+        """Refuse an encoder of nothing. Raises ContractError."""
+        check_fields(self)
         if not self.dtypes or len(set(self.dtypes)) < len(self.dtypes):
-            raise ValueError(f"dtypes is {self.dtypes!r}; expected one or more of fp32, bf16, fp16, each once")
+            raise ContractError(
+                f"EncoderContract.dtypes is {self.dtypes!r}; expected one or more of fp32, bf16, fp16, each once"
+            )
+
+
+def _check_ulps(declared: Computed | Contract) -> None:
+    """Raise ContractError for a declared error that is none."""
+    if declared.ulps is not None and declared.ulps < 0:
+        kind = type(declared).__name__
+        raise ContractError(f"{kind}.ulps is {declared.ulps}; expected 0 or more, or None")

@@ -2,6 +2,7 @@
 
 KvcheckError                  something kvcheck says in one line and exits 2 for
 ├── MatrixError               a matrix file is missing, malformed, or empty
+├── ContractError             a promise is of the wrong type, or one that no kernel can keep
 ├── TargetError               a target is unknown, cannot be loaded, or is declared wrongly
 ├── SelectionError            a command-line value selects nothing or cannot be read
 ├── ReportError               a report file cannot be read or written
@@ -18,6 +19,13 @@ class KvcheckError(Exception):
 
 class MatrixError(KvcheckError):
     """A matrix file is missing, malformed, or empty."""
+
+
+class ContractError(KvcheckError, ValueError):
+    """A part of a contract, form or limit is of the wrong type, or is one that no kernel can have.
+
+    A ValueError too: read from a file, msgspec tells it with its place.
+    """
 
 
 class TargetError(KvcheckError):

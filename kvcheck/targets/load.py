@@ -192,7 +192,7 @@ def _import_file(spec: str, path: Path) -> ModuleType:
     try:
         module_spec.loader.exec_module(module)
     except KvcheckError as error:
-        raise TargetError(f"{path}: {error}") from error
+        raise TargetError(f"{path}{_at(error, path)}: {error}") from error
     except ImportError as error:
         raise MissingEngineError(f"{path}: {type(error).__name__}: {error}") from error
     except Exception as error:
@@ -201,14 +201,16 @@ def _import_file(spec: str, path: Path) -> ModuleType:
 
 
 def _where(error: Exception, path: Path) -> str:
-    """One line: the exception, and the last line of `path` that its traceback passes through."""
-    line = None
+    """One line: the exception, and where in `path` it was raised."""
+    return f"{type(error).__name__}{_at(error, path)}: {str(error).splitlines()[0] if str(error) else 'no message'}"
+
+
+def _at(error: Exception, path: Path) -> str:
+    """` at line N`, the last line of `path` that the exception's traceback passes through; empty for none."""
+    line = error.lineno if isinstance(error, SyntaxError) else None
     step = error.__traceback__
     while step is not None:
         if Path(step.tb_frame.f_code.co_filename) == path.resolve():
             line = step.tb_lineno
         step = step.tb_next
-    if isinstance(error, SyntaxError):
-        line = error.lineno
-    at = f" at line {line}" if line else ""
-    return f"{type(error).__name__}{at}: {str(error).splitlines()[0] if str(error) else 'no message'}"
+    return f" at line {line}" if line else ""

@@ -79,8 +79,11 @@ WRONG = [
     ("--target none.py", "none.py declares none; expected functions under @kvcheck.store_target"),
     ("--target missing.py", "cannot be imported: missing.py: ModuleNotFoundError: No module named 'no_such_engine'"),
     ("--target exits.py", "the process that loads it ended with status 7: half a line"),
-    ("--target contract.py", "contract.py: target 'wrong': contract: apply is 'magic'; expected divide, divide_approx"),
-    ("--target granularity.py", "granularity is 'row'; expected token_head, token, head, tensor or block:N"),
+    ("--target contract.py", "contract.py at line 3: Contract.apply is 'magic'; expected divide, divide_approx"),
+    (
+        "--target granularity.py",
+        "granularity.py at line 3: Computed.granularity is 'row'; expected token_head, token, head, tensor or block:N",
+    ),
     ("--target no_contract.py", "target 'wrong': contract is int; expected kvcheck.Contract"),
     ("--target parameters.py", "target 'wrong': the function does not take (k, v, slots, cache)"),
     ("--target prepare.py", "target 'prepare.py': prepare raised OSError: nvcc: not found"),
