@@ -1,5 +1,5 @@
 """Findings → named faults, with evidence: predictions held against the emitted bytes. Numpy only."""
 
-from kvcheck.diagnose.diagnose import diagnose, examine, observable, shown
+from kvcheck.diagnose.diagnose import diagnose, examine, foreseen, observable, shown
 
-__all__ = ["diagnose", "examine", "observable", "shown"]
+__all__ = ["diagnose", "examine", "foreseen", "observable", "shown"]

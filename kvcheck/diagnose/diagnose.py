@@ -47,6 +47,14 @@ def shown(emission: Emission, verdict: Verdict) -> Shown:
     return {} if isinstance(emission.contract, LoadContract) else _shown(Facts(emission, emission.contract, verdict))
 
 
+def foreseen(scene: Emission) -> Shown:
+    """`shown`, of a case that left no launch to judge: what it was placed for and where is all that it hangs on."""
+    contract = scene.contract
+    if isinstance(contract, LoadContract):
+        return {}
+    return _foreseen(Facts(scene, contract, Verdict("crash", "")))
+
+
 def observable(emission: Emission, verdict: Verdict) -> tuple[str, ...]:
     """The slugs of the faults that a pass of this case rules out."""
     return ruled_out(shown(emission, verdict))
@@ -70,6 +78,10 @@ def _named(facts: Facts) -> tuple[Diagnosis, ...]:
 def _shown(facts: Facts) -> Shown:
     if facts.verdict.outcome not in JUDGED:
         return {}
+    return _foreseen(facts)
+
+
+def _foreseen(facts: Facts) -> Shown:
     standing = facts.standing()
     return {fault.slug: fault.shown(standing) for fault in FAULTS}
 

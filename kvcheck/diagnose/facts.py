@@ -37,7 +37,10 @@ class Facts:
     """One emission, with everything that more than one fault asks for, computed when first asked for."""
 
     def __init__(self, emission: Emission, contract: Contract, verdict: Verdict) -> None:
-        """`contract` is the emission's, and one that `is_supported`; `verdict` is what the judge says of it."""
+        """`contract` is the emission's, and one that `is_supported`; `verdict` is what the judge says of it.
+
+        Of an emission without launches only what a case would show can be asked.
+        """
         self.emission = emission
         self.contract = contract
         self.verdict = verdict
@@ -55,7 +58,7 @@ class Facts:
         self.alone: Mask = count[which] == 1
         """Which of them have their slot for themselves: `[stored tokens]`."""
         self._heads: Indices = np.arange(emission.case.heads, dtype=np.int64)
-        self._rows, self._sources = self._owners()
+        self._rows, self._sources = self._owners() if emission.launches else self._last()
         self.tokens: Indices = self.stored_tokens[self._rows]
         """The tokens whose rows are compared, one for each slot."""
 
@@ -95,11 +98,8 @@ class Facts:
     def standing(self) -> Facts:
         """The same with the rows that stand in the end: of tokens that share a slot, the last one's."""
         other = self._but("compared", "row_of")
-        _, first = np.unique(self.slots[::-1], return_index=True)
-        other._rows = np.sort(len(self.slots) - 1 - first)  # noqa: SLF001 - a copy of this very object
+        other._rows, other._sources = self._last()  # noqa: SLF001 - a copy of this very object
         other.tokens = self.stored_tokens[other._rows]  # noqa: SLF001
-        last = np.repeat(other._rows[:, None], len(self._heads), axis=1)  # noqa: SLF001
-        other._sources = {"k": last, "v": last}  # noqa: SLF001
         if not self.alone.all():
             other._kept = {}  # noqa: SLF001
         return other
@@ -234,6 +234,13 @@ class Facts:
         every = np.concatenate(rows)
         order = np.argsort(every)
         return every[order], {"k": np.concatenate(k)[order], "v": np.concatenate(v)[order]}
+
+    def _last(self) -> tuple[Indices, dict[Tensor, Indices]]:
+        """What `_owners` gives where the last of the tokens that share a slot stands there."""
+        _, first = np.unique(self.slots[::-1], return_index=True)
+        rows = np.sort(len(self.slots) - 1 - first)
+        last = np.repeat(rows[:, None], len(self._heads), axis=1)
+        return rows, {"k": last, "v": last}
 
     def _apart(self, tensor: Tensor) -> Apart:
         """How far the right row of each stored token is from what stands in its slot; 0 where that is its own."""

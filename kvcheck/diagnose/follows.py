@@ -14,11 +14,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from kvcheck.addresses import Offsets
 from kvcheck.contract import Computed
 from kvcheck.diagnose import received
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask, Stored
 from kvcheck.diagnose.part import KINDS, Kind, Part, part, parts
+from kvcheck.diagnose.reach import stopped_in
+from kvcheck.diagnose.side import offsets_of
 from kvcheck.draw.image import prefill_rows
 from kvcheck.emission import LAUNCHES, PREFILLS, row_array, scale_values
 from kvcheck.formats import bits
@@ -26,7 +29,7 @@ from kvcheck.formats.apply import contract_format
 from kvcheck.formats.arithmetic import element_scales, legal_scales, right_codes, right_scales
 from kvcheck.formats.decode import decode
 from kvcheck.formats.magnitude import magnitudes
-from kvcheck.schema import Launch, Prefill, Tensor
+from kvcheck.schema import Launch, Placed, Prefill, Tensor
 
 
 @dataclass(frozen=True)
@@ -117,9 +120,12 @@ class ForeignRead:
     forms = ("an amax over one element more",)
 
     def shown(self, facts: Facts) -> dict[str, bool]:
-        """Whether an amax over one element behind the last head would be another in one of the launches."""
+        """Whether an amax over one element behind the last head would be another in one of the launches.
+
+        Or whether a fence would stop it there.
+        """
         found = (_wide_rows(before, tensor, None) for tensor in TENSORS for before in facts.launches(tensor))
-        return {self.forms[0]: any(bool(rows.any()) for rows in found)}
+        return {self.forms[0]: _meets_fence(facts) or any(bool(rows.any()) for rows in found)}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """Rows whose scale is that of one element more; else those that change with poison, or with the sibling."""
@@ -223,11 +229,10 @@ def _scales(held: Part, wrong: Mask) -> Mask:
     return np.asarray(wrong.any(axis=2)).reshape(held.side.right_scales.shape)
 
 
-def _prefilled(held: Part, letter: Prefill) -> npt.NDArray[np.float32]:
-    """The scales that the prefill is, where a part's are due: `[n, units]`."""
-    facts = held.facts
-    raw = prefill_rows(facts.emission.placement, facts.emission.case, held.placed.name, held.due_at, letter)
-    return scale_values(np.ascontiguousarray(raw), held.placed)
+def _prefilled(facts: Facts, placed: Placed, at: Offsets, letter: Prefill) -> npt.NDArray[np.float32]:
+    """The scales that the prefill of `placed` is at byte offsets `[..., item]`: `[...]`."""
+    raw = prefill_rows(facts.emission.placement, facts.emission.case, placed.name, at, letter)
+    return scale_values(np.ascontiguousarray(raw), placed)
 
 
 def _kept_scales(facts: Facts, tensor: Tensor, launch: int) -> int:
@@ -241,18 +246,21 @@ def _kept_scales(facts: Facts, tensor: Tensor, launch: int) -> int:
     here, there = (_bytes(facts, held, facts.emission.launches[each]) for each in (0, launch))
     changing = held.wrong.any(axis=2) if launch == 0 else (here != there).any(axis=2)
     values = scale_values(np.ascontiguousarray(there), held.placed)
-    return int((changing & ~held.lost.any(axis=2) & (values == _prefilled(held, PREFILLS[launch]))).sum())
+    stale = values == _prefilled(facts, held.placed, held.due_at, PREFILLS[launch])
+    return int((changing & ~held.lost.any(axis=2) & stale).sum())
 
 
 def _stale_scale_shows(facts: Facts, tensor: Tensor) -> bool:
-    held, rule = part(facts, tensor, "scales"), facts.contract.scale
-    if held is None or not isinstance(rule, Computed) or rule.dtype == "ue8m0" or not len(facts.tokens):
+    placed, rule = facts.emission.placement.find(f"{tensor}_scales"), facts.contract.scale
+    if placed is None or not isinstance(rule, Computed) or rule.dtype == "ue8m0" or not len(facts.tokens):
         return False
-    assert held.side.rows.due.scale is not None
-    due = held.side.rows.due.scale.reshape(held.due_at.shape[:2])
-    alone = facts.alone[:, None]
+    due, at = facts.own_stored(tensor).stored.scale, offsets_of(placed, facts.slots)
+    assert due is not None
     with np.errstate(invalid="ignore"):
-        return any(bool(((_prefilled(held, letter) > due) & alone).any()) for letter in PREFILLS)
+        return any(
+            bool((_prefilled(facts, placed, at, letter) > due.reshape(at.shape[:-1]))[facts.alone].any())
+            for letter in PREFILLS
+        )
 
 
 def _luck(facts: Facts, tensor: Tensor) -> float:
@@ -272,19 +280,32 @@ def _luck(facts: Facts, tensor: Tensor) -> float:
     return len(LAUNCHES) * float(np.log1p(-np.minimum(part, 1 - part)).sum())
 
 
+def _meets_fence(facts: Facts) -> bool:
+    """Whether a fence stops a kernel that reads one element behind the last head of K or V."""
+    wide = [each for tensor in TENSORS if (each := _widened(facts, tensor)) is not None]
+    return any(stopped_in(facts, each, heads=slice(-1, None)) for each in wide)
+
+
+def _widened(facts: Facts, tensor: Tensor) -> Placed | None:
+    """K or V with one element more in each head; None where a right kernel takes no amax over a head of it."""
+    rule = facts.contract.scale
+    if not isinstance(rule, Computed) or rule.granularity != "token_head" or not len(facts.tokens):
+        return None
+    own = received.source(facts.emission, tensor)
+    if own is None or facts.emission.placement.find(f"{tensor}_scales") is None:
+        return None
+    return msgspec.structs.replace(own, dims=(*own.dims[:2], own.dims[2] + 1))
+
+
 def _wide_rows(facts: Facts, tensor: Tensor, emitted: Stored | None) -> Mask:
     """Rows whose scale, over one element more than the last head has, is not a right one: `[n]`.
 
     With `emitted` only those whose emitted scale is such a one.
     """
-    rule = facts.contract.scale
-    none = np.zeros(len(facts.tokens), np.bool_)
-    if not isinstance(rule, Computed) or rule.granularity != "token_head" or not len(facts.tokens):
-        return none
-    own = received.source(facts.emission, tensor)
-    if own is None or facts.emission.placement.find(f"{tensor}_scales") is None:
-        return none
-    wide = msgspec.structs.replace(own, dims=(*own.dims[:2], own.dims[2] + 1))
+    rule, wide = facts.contract.scale, _widened(facts, tensor)
+    if wide is None:
+        return np.zeros(len(facts.tokens), np.bool_)
+    assert isinstance(rule, Computed)
     x = facts.read(wide)[:, -1:]
     right = right_scales(rule, facts.values(tensor)[:, -1:])
     if emitted is not None:

@@ -14,6 +14,7 @@ from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import Facts, Floats, Mask
 from kvcheck.diagnose.match import Match, believed, match
 from kvcheck.diagnose.prospect import fails_reading
+from kvcheck.diagnose.reach import stopped
 from kvcheck.schema import ITEMSIZE, Placed, Tensor
 
 
@@ -107,7 +108,12 @@ def known(facts: Facts, reading: Reading) -> Mask | None:
 
 
 def shows(facts: Facts, tensor: Own, reading: Reading) -> bool:
-    """Whether a kernel that reads so, from `tensor`, leaves a byte that a right one may not, in one of the launches."""
+    """Whether a kernel that reads so, from `tensor`, leaves a byte that a right one may not, in one of the launches.
+
+    Or does not come so far, since a fence stops it.
+    """
+    if stopped(facts, reading.places[facts.stored_tokens], tensor.item):
+        return True
     if (reading.places == right_places(facts, tensor))[facts.tokens].all():
         return False
     return any(fails_reading(facts, reading.tensor, rows(before, reading)) for before in facts.launches(reading.tensor))

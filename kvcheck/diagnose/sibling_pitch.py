@@ -16,6 +16,7 @@ from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
 from kvcheck.diagnose.match import Match, believed, match
 from kvcheck.diagnose.prospect import fails_reading
+from kvcheck.diagnose.reach import stopped_in
 from kvcheck.diagnose.reading import explained
 from kvcheck.schema import Placed, Tensor
 
@@ -41,10 +42,10 @@ class SiblingPitch:
     def _shows(self, facts: Facts, tensor: Tensor) -> bool:
         own = facts.emission.placement.get(tensor)
         return any(
-            fails_reading(facts, tensor, before.read(used))
+            stopped_in(facts, used)
+            or any(fails_reading(facts, tensor, before.read(used)) for before in facts.launches(tensor))
             for used in _readings(facts, tensor)
             if used.strides[1:] == own.strides[1:]
-            for before in facts.launches(tensor)
         )
 
     def explanations(self, facts: Facts) -> list[Explanation]:

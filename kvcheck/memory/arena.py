@@ -71,6 +71,11 @@ class Memory:
         bases = [allocation.data_ptr() for allocation in self._allocations]
         return tuple(base - min(bases) for base in bases)
 
+    def mapped(self) -> tuple[tuple[int, int], ...]:
+        """The mapped bytes around each allocation, in bytes from the lowest one, where the layout has fences."""
+        lowest = min((fenced.address for fenced in self._fenced), default=0)
+        return tuple((fenced.begin - lowest, fenced.end - lowest) for fenced in self._fenced)
+
     def upload(self, images: tuple[Bytes, ...]) -> None:
         """Write every byte of every allocation."""
         for allocation, image in zip(self._allocations, images, strict=True):

@@ -26,7 +26,7 @@ from kvcheck.memory.overrun import watch as watch_fences
 from kvcheck.memory.place import place
 from kvcheck.run.failure import failure_of, refusal_of
 from kvcheck.run.files import UnwritableError, write_atomic
-from kvcheck.run.protocol import EMISSION, FAILURE, PLACING, PREPARING, STAGE, UNWRITTEN, WRITING, Job
+from kvcheck.run.protocol import EMISSION, FAILURE, PLACING, PREPARING, SCENE, STAGE, UNWRITTEN, WRITING, Job
 from kvcheck.run.recorded import Recorder
 from kvcheck.run.reference import reference_store
 from kvcheck.run.shadowed import shadowed
@@ -73,6 +73,11 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     fences = memory.fences()
     if fences is not None:
         watch_fences(folder, fences)
+        scene = Emission(
+            case, contract, target.form, placement, memory.addresses(), (), (), (), _device_name(device),
+            memory.mapped(),
+        )  # fmt: skip
+        write_atomic(folder / SCENE, msgspec.msgpack.encode(scene))
     inputs = case_inputs(placement, case, contract)
     witness = Witness(memory, placement)
     rows = _row_bytes(placement, target, inputs)
@@ -103,7 +108,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     recorder.write(launches)
     return Emission(
         case, contract, target.form, placement, memory.addresses(), tuple(launches), witness.copies(),
-        witness.received(), _device_name(device),
+        witness.received(), _device_name(device), memory.mapped(),
     )  # fmt: skip
 
 

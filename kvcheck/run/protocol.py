@@ -18,6 +18,8 @@ from kvcheck.schema import Case, Execution
 MARK = "KVCHECK_NURSERY"
 
 EMISSION = "emission.msgpack"
+SCENE = "scene.msgpack"
+"""The emission before any launch, of a case that a fence may stop: what it would show is known all the same."""
 FAILURE = "failure.msgpack"
 SHADOW = "shadow.msgpack"
 RECORDING = "recording.msgpack"

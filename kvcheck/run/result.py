@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from kvcheck.diagnose.diagnose import examine, ruled_out
+from kvcheck.diagnose.diagnose import Shown, examine, foreseen, ruled_out
 from kvcheck.diagnose.faults import FAULTS, form_names
 from kvcheck.judge.judge import judge
 from kvcheck.matrix.ids import axes_of, case_id
@@ -19,6 +19,7 @@ from kvcheck.run.protocol import (
     FAILURE,
     PLACING,
     PREPARING,
+    SCENE,
     STAGE,
     STDERR,
     UNWRITTEN,
@@ -98,7 +99,8 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
         if expect_declared and info.declares is not None:
             outcome = expected(outcome, info.declares, found, (), stopped=around is not None)
         reason = failure.summary if around is None else f"{failure.summary} ({around})"
-        return _result(case, outcome, Judged(Verdict(outcome, reason), found), ended, process)
+        seen = ((), ()) if around is None else _foreseen(folder)
+        return _result(case, outcome, Judged(Verdict(outcome, reason), found, *seen), ended, process)
     if ended.exit != 0 or not (folder / EMISSION).exists():
         error = msgspec.structs.replace(process, error=_printed(folder))
         fence = overrun(folder)
@@ -106,7 +108,8 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
         outcome, found = "crash", () if fence is None else (left_memory(fence),)
         if expect_declared and info.declares is not None:
             outcome = expected(outcome, info.declares, found, (), stopped=fence is not None)
-        return _result(case, outcome, Judged(Verdict(outcome, reason), found), ended, error)
+        seen = ((), ()) if fence is None else _foreseen(folder)
+        return _result(case, outcome, Judged(Verdict(outcome, reason), found, *seen), ended, error)
     judged = _judge(folder, case, info)
     outcome = judged.verdict.outcome
     if expect_declared and info.declares is not None:
@@ -198,12 +201,25 @@ def _judge(folder: Path, case: Case, info: TargetInfo) -> Judged:
             )
         verdict = judge(emission)
         found, forms = examine(emission, verdict)
-        seen = tuple(SLUGS.index(slug) for slug in ruled_out(forms))
-        names = [name for slug, found in forms.items() for name in form_names(slug, [f for f in found if found[f]])]
+        observable, shown = _indices(forms)
     except Exception as error:  # noqa: BLE001 - whatever it is, it must not pass and must not stop the run
         reason = f"kvcheck could not judge this emission: {type(error).__name__}: {error}"
         return Judged(Verdict("inconclusive", reason.splitlines()[0]), error=traceback.format_exc())
-    return Judged(verdict, found, seen, tuple(map(FORMS.index, names)), emission.copies, emission.device)
+    return Judged(verdict, found, observable, shown, emission.copies, emission.device)
+
+
+def _foreseen(folder: Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What a case that a fence stopped would have shown, like `_indices`; nothing where that cannot be told."""
+    try:
+        return _indices(foreseen(msgspec.msgpack.decode((folder / SCENE).read_bytes(), type=Emission)))
+    except Exception:  # noqa: BLE001 - whatever it is: that the case crashed stands, and must not stop the run
+        return (), ()
+
+
+def _indices(forms: Shown) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """A case's `observable`, which points into `SLUGS`, and its `shown`, which points into `FORMS`."""
+    names = [name for slug, found in forms.items() for name in form_names(slug, [f for f in found if found[f]])]
+    return tuple(SLUGS.index(slug) for slug in ruled_out(forms)), tuple(map(FORMS.index, names))
 
 
 def _unjudged(case: Case, outcome: Outcome, reason: str, ended: Ended, process: ProcessVerdict) -> CaseResult:

@@ -63,3 +63,6 @@ class Emission(msgspec.Struct, frozen=True):
     received: tuple[Received, ...]
     """What reached the kernels of launch 1, where they are Triton's."""
     device: str
+    mapped: tuple[tuple[int, int], ...] = ()
+    """Of layouts with fences: the first mapped byte around each allocation and the one behind the last, like
+    `addresses`. Nothing is mapped beyond them."""

@@ -11,6 +11,7 @@ from kvcheck.schema import Case, CaseResult
 
 from .running import run_file
 from .specimens import small
+from .test_observability import held
 
 #: The layouts that a case's bytes must not depend on.
 LAYOUTS = ("arena", "pooled", "recycled", "exact", *FENCES)
@@ -54,6 +55,21 @@ def _stopped(specimen: str, case: Case, device: str = "cpu") -> CaseResult:
     (result,) = results
     assert (result.outcome, result.codes.compared) == ("crash", 0)
     return result
+
+
+@pytest.mark.parametrize("layout", FENCES)
+def test_a_case_that_a_fence_stops_shows_what_it_would_have_shown_of_a_right_kernel(layout: str) -> None:
+    """Its form among them, where zeros lie beyond the fence that its bytes would not tell from its own."""
+    cases = [
+        small(k_view="qkv", layout=layout, v_values="all_zero"),
+        small(v_view="qkv", layout=layout, k_values="all_zero", slots="duplicates"),
+    ]
+    (right,) = run_file("store", {"store": cases}).values()
+    for number, name in enumerate(("shared-pitch", "shared-pitch-of-v")):
+        (results,) = run_file(f"specimen:{name}", {f"specimen:{name}": cases}).values()
+        held(name, results, right)
+        assert results[number].outcome == ("crash" if layout == "fence" else "pass")
+        assert results[number].shown == right[number].shown
 
 
 def test_a_pitch_that_leads_past_the_end_is_stopped_there() -> None:

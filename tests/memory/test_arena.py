@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
+
 import numpy as np
+import pytest
 import torch
 
 from kvcheck.contract import Computed, Contract, Form
@@ -56,3 +59,26 @@ def test_addresses_are_relative_to_the_lowest() -> None:
     assert lengths == list(placement.allocations)
     base = min(start for start, _ in memory.span())
     assert [start - base for start, _ in memory.span()] == list(memory.addresses())
+
+
+@pytest.mark.parametrize("layout", ["exact", "fence", "fence-before"])
+def test_what_is_mapped_around_an_allocation_ends_at_its_fence(layout: str) -> None:
+    """Pages, less than one more than the allocation has; nothing is said of a layout without fences."""
+    placement = Scene(Case(layout=layout, tokens=2), Contract(scale=Computed()), Form()).place()
+    memory = Memory(placement, CPU)
+    if layout == "exact":
+        assert memory.mapped() == ()
+        return
+    for size, base, (begin, end) in zip(placement.allocations, memory.addresses(), memory.mapped(), strict=True):
+        assert base == begin if layout == "fence-before" else base + size == end
+        assert (end - begin) % mmap.PAGESIZE == 0
+        assert size <= end - begin < size + mmap.PAGESIZE
+
+
+def test_where_some_allocations_alone_have_a_fence_the_others_have_room() -> None:
+    """Much is mapped on either side of them."""
+    placement = Scene(Case(layout="fence", tokens=2), Contract(scale=Computed()), Form()).place()
+    memory = Memory(placement, CPU, (0,))
+    spans = [end - begin for begin, end in memory.mapped()]
+    assert spans[0] < 1 << 20
+    assert min(spans[1:]) > 1 << 26

@@ -9,10 +9,11 @@ import pytest
 
 from kvcheck.contract import Accepts, Computed, Contract, Form
 from kvcheck.memory.overrun import FAULT, TABLE, FencedTensors, Table
+from kvcheck.memory.place import place
 from kvcheck.run.keep import LARGEST, keep_emission
-from kvcheck.run.protocol import EMISSION, FAILURE, STAGE, STDERR, UNWRITTEN, Ended, Failure, TargetInfo
-from kvcheck.run.result import SLUGS, expected, not_run, result_of
-from kvcheck.schema import Case, CaseResult, Diagnosis, Outcome
+from kvcheck.run.protocol import EMISSION, FAILURE, SCENE, STAGE, STDERR, UNWRITTEN, Ended, Failure, TargetInfo
+from kvcheck.run.result import FORMS, SLUGS, expected, not_run, result_of
+from kvcheck.schema import Case, CaseResult, Diagnosis, Emission, Outcome
 
 CASE = Case(tokens=2)
 CONTRACT = Contract(scale=Computed("token_head"))
@@ -217,6 +218,24 @@ def test_a_fence_says_who_was_overrun(
     assert [(found.fault, found.tensor) for found in result.diagnosis] == ([] if named is None else [named])
     declared = result_of(CASE, ended, tmp_path, INFO, expect_declared=True)
     assert (declared.outcome, declared.reason) == (expected_outcome, result.reason)
+
+
+def test_what_a_fence_stopped_says_what_its_case_would_have_shown(tmp_path: Path) -> None:
+    """From where the case was placed, since nothing that the kernel did is left; nothing where that cannot be read."""
+    _fenced(tmp_path, "8192 is read")
+    ended = Ended(0, None, 11, 1.0, timed_out=False)
+    assert (_result(tmp_path, ended).observable, _result(tmp_path, ended).shown) == ((), ())
+    case = msgspec.structs.replace(CASE, layout="fence", k_view="qkv", v_view="kv", tokens=3)
+    placement = place(case, CONTRACT, Form(), Accepts(), cuda=False)
+    ends = tuple((index << 24, (index << 24) + size) for index, size in enumerate(placement.allocations))
+    bases = tuple(begin for begin, _ in ends)
+    scene = Emission(case, CONTRACT, Form(), placement, bases, (), (), (), "cpu", ends)
+    (tmp_path / SCENE).write_bytes(msgspec.msgpack.encode(scene))
+    result = _result(tmp_path, ended)
+    assert {"sibling-pitch", "token-lost"} & {SLUGS[index] for index in result.observable} == {"sibling-pitch"}
+    assert "token-lost: two tokens at a time" in {FORMS[index] for index in result.shown}
+    (tmp_path / SCENE).write_bytes(b"no scene")
+    assert _result(tmp_path, ended) == msgspec.structs.replace(result, observable=(), shown=())
 
 
 def test_on_cuda_an_illegal_access_says_what_was_fenced(tmp_path: Path) -> None:
