@@ -26,6 +26,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     baseline: options.Baseline = None,
     repeat: options.Repeat = 1,
     timeout: options.Timeout = 60.0,
+    load_timeout: options.LoadTimeout = 300.0,
     require_native: options.RequireNative = False,
     strict: options.Strict = False,
     expect_declared: options.ExpectDeclared = False,
@@ -43,11 +44,12 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     devices_of(device)
     options.check_jobs(jobs)
     options.check_timeout(timeout)
+    options.check_timeout(load_timeout, "--load-timeout")
     cases = options.cases_of(files or ["default"], select, shard)
     asked = wanted(junit, baseline)
     folders = options.engine_folders(engine_path)
     run = Options(
-        device, options.checked_archs(arch), require_native, jobs, timeout, expect_declared,
+        device, options.checked_archs(arch), require_native, jobs, timeout, load_timeout, expect_declared,
         confirm=True, engine_paths=folders, resume=resume, repeat=repeat,
     )  # fmt: skip
     # A run that was resumed is the run that was not cut.

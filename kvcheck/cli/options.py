@@ -12,7 +12,7 @@ from kvcheck.errors import SelectionError
 if TYPE_CHECKING:  # msgspec stays out of `kvcheck --help`
     from kvcheck.schema import Case
 
-#: The longest time limit of a case, in seconds: a day. Infinity has no JSON, and no clock.
+#: The longest time limit, in seconds: a day. Infinity has no JSON, and no clock.
 LONGEST = 86400
 
 Files = Annotated[
@@ -103,11 +103,11 @@ def check_jobs(jobs: int) -> None:
         raise SelectionError(f"-j: {jobs} is not accepted; expected 1 or more, or 0 for as many as cores")
 
 
-def check_timeout(timeout: float) -> None:
+def check_timeout(timeout: float, option: str = "--timeout") -> None:
     """Raise SelectionError for a time limit that is none."""
     if not 0 < timeout <= LONGEST:
         raise SelectionError(
-            f"--timeout: {timeout} is not accepted; expected seconds, more than 0 and at most {LONGEST}"
+            f"{option}: {timeout} is not accepted; expected seconds, more than 0 and at most {LONGEST}"
         )
 
 
@@ -135,6 +135,12 @@ Resume = Annotated[
     ),
 ]
 Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="Time limit of one case.")]
+LoadTimeout = Annotated[
+    float,
+    typer.Option(
+        "--load-timeout", metavar="SECONDS", help="Time limit of importing a target and its engine. The others run on."
+    ),
+]
 Strict = Annotated[bool, typer.Option("--strict", help="Fail also on legal codes and on refused cases.")]
 ExpectDeclared = Annotated[
     bool,

@@ -36,6 +36,7 @@ def sanitize(  # noqa: PLR0913, PLR0917 - a command's options
     select: options.Select = None,
     shard: options.Shard = None,
     timeout: options.Timeout = 60.0,
+    load_timeout: options.LoadTimeout = 300.0,
     strict: options.Strict = False,
 ) -> None:
     """Run a matrix's cases and check every load and store of the kernels against what they may touch.
@@ -62,9 +63,12 @@ def sanitize(  # noqa: PLR0913, PLR0917 - a command's options
         raise SelectionError("--replay and --whole are not accepted together; expected one of them, or neither")
     options.check_jobs(jobs)
     options.check_timeout(timeout)
+    options.check_timeout(load_timeout, "--load-timeout")
     cases = options.cases_of(files or ["default"], select, shard)
     folders = options.engine_folders(engine_path)
-    run = Options(device, options.checked_archs(arch), jobs=jobs, timeout=timeout, engine_paths=folders)
+    run = Options(
+        device, options.checked_archs(arch), jobs=jobs, timeout=timeout, load_timeout=load_timeout, engine_paths=folders
+    )
     tools = tuple(name for name in KNOWN_BAD if name in (tool or ()))
     witnesses = Witnesses(Asked(tools, "replay" if replay else "whole" if whole else None))
     command = shlex.join(["kvcheck", *sys.argv[1:]])

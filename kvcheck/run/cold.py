@@ -16,9 +16,6 @@ from kvcheck.run.outside import killed_from_outside, stopped
 from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import JOB, Ended, Job
 
-#: Seconds that importing torch, triton and a target may take, beyond a case's own limit.
-IMPORTS = 60.0
-
 
 def fresh_command(spec: str, *, cuda: bool, arch: str, jobs: int) -> list[str]:
     """The command of a fresh interpreter that loads a target and takes one job of it."""
@@ -56,7 +53,7 @@ def run_fresh(nursery: Nursery, jobs: Sequence[Job], *, at_a_time: int) -> list[
                 running[start_fresh(command, job, nursery.environment())] = job, time.monotonic()
             for pid, (job, began) in list(running.items()):
                 seconds = time.monotonic() - began
-                late = seconds >= job.timeout + IMPORTS
+                late = seconds >= job.timeout + nursery.load_timeout
                 halted = late and stopped(pid)
                 if late:
                     _kill(pid)

@@ -15,7 +15,7 @@ import msgspec
 from kvcheck.errors import KvcheckError, ReportError, SelectionError, TargetError
 from kvcheck.report.build import build
 from kvcheck.report.deliver import NOTHING, Wanted, deliver
-from kvcheck.report.exit_codes import INTERRUPTED, combine, exit_code
+from kvcheck.report.exit_codes import INTERRUPTED, USAGE, combine, exit_code
 from kvcheck.report.plain import one_line
 from kvcheck.report.progress import Progress
 from kvcheck.report.terminal import show
@@ -53,6 +53,8 @@ class _Work:
     witnesses: Witnesses | None = None
     """What watches the launches, beside the judge; None for a run without."""
     judges: Judges | None = None
+    unloaded: int = 0
+    """Targets that could not be loaded, at first or once more. Each has been said."""
 
     def folders(self) -> list[Path]:
         """The folders this run has written to."""
@@ -72,8 +74,8 @@ def run_targets(  # noqa: PLR0913 - a command's options; the last three are name
 ) -> int:
     """Run every target, before witnesses if there are any, write its report, print what was found; the exit code.
 
-    Raises KvcheckError where a target is unknown, or cannot be loaded, before any case of it has run; and where `out`
-    cannot be written, before any case has. `asked` is what the run hands over beside its reports.
+    A target that cannot be loaded is said in one line, and the others run. Raises KvcheckError where one is unknown,
+    before any has run, and where `out` cannot be written. `asked` is what the run hands over beside its reports.
     """
     for spec in specs:
         check_name(spec)
@@ -85,8 +87,7 @@ def run_targets(  # noqa: PLR0913 - a command's options; the last three are name
     try:
         with Judges(max(1, len(os.sched_getaffinity(0)) // 2)) as work.judges:
             for spec in specs:
-                for arch in options.archs or ("",):
-                    _run_spec(work, spec, arch)
+                _run_archs(work, spec)
     except KeyboardInterrupt:
         interrupted = True
     except KvcheckError:
@@ -94,7 +95,10 @@ def run_targets(  # noqa: PLR0913 - a command's options; the last three are name
         if work.reports:
             show(work.reports, work.written, strict=strict)
         raise
+    if work.unloaded and not work.reports and not interrupted:
+        return USAGE
     code = INTERRUPTED if interrupted else exit_code(work.reports, strict=strict)
+    code = combine((code, USAGE)) if work.unloaded else code
     try:
         added, told = deliver(work.reports, asked, os.environ, strict=strict)
     except KvcheckError:
@@ -114,6 +118,16 @@ def _check_folder(out: Path) -> None:
             pass
     except OSError as error:
         raise ReportError(f"--out {out}: cannot be written: {error.strerror or error}") from error
+
+
+def _run_archs(work: _Work, spec: str) -> None:
+    """Run what a spec names as every arch. Where it cannot be loaded that is said at once: the others may take long."""
+    try:
+        for arch in work.options.archs or ("",):
+            _run_spec(work, spec, arch)
+    except TargetError as error:  # as another arch it is loaded no better
+        sys.stderr.write(f"kvcheck: {one_line(str(error))}\n")
+        work.unloaded += 1
 
 
 def _run_spec(work: _Work, spec: str, arch: str) -> None:
@@ -139,7 +153,10 @@ def _run_spec(work: _Work, spec: str, arch: str) -> None:
 
 
 def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: TargetInfo, compiling: Compiling) -> None:
-    """Run one target. Ctrl-C still writes what there is, and is raised again."""
+    """Run one target. What stops it is raised again when what there is has been written.
+
+    That is Ctrl-C, and a target that cannot be loaded once more.
+    """
     nursery, *beside = nurseries
     hello = _together(nurseries)
     place = folder(_report((), work, hello, info), work.out, work.folders())
@@ -149,7 +166,7 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
         _say_resumed(info.name, earlier, len(work.cases))
     _forget(place, earlier.results)
     done: list[CaseResult] = []
-    stopped: KeyboardInterrupt | None = None
+    stopped: KeyboardInterrupt | TargetError | None = None
     together: tuple[Together, ...] = ()
     with (
         Journal(place / NAME, key, earlier.results) as journal,
@@ -175,8 +192,8 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
             if work.witnesses is None:
                 done[:], found = run_together(nursery, info, work.cases, done, options)
                 together = (found,)
-        except KeyboardInterrupt as interrupt:
-            stopped = interrupt
+        except (KeyboardInterrupt, TargetError) as reason:
+            stopped = reason
     report = _report(done, work, hello, info)
     if stopped is None:
         report = msgspec.structs.replace(report, compiled=compiling.facts(), together=together)

@@ -8,7 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from kvcheck.errors import KvcheckError
 from kvcheck.lowering.compile_facts import TIMEOUT, compile_facts
-from kvcheck.run.cold import IMPORTS
 from kvcheck.run.options import Options
 from kvcheck.run.protocol import TargetInfo
 from kvcheck.schema import Case, CompileFact
@@ -42,7 +41,7 @@ class Compiling:
                 few(cases),
                 (arch,),
                 variables={ENGINE_PATH: roots} if roots else {},
-                timeout=min(TIMEOUT, IMPORTS + MOST * options.timeout),
+                timeout=min(TIMEOUT, options.load_timeout + MOST * options.timeout),
             )
 
     def facts(self) -> tuple[CompileFact, ...]:

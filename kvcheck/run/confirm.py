@@ -56,9 +56,13 @@ def confirm(
 
 
 def confirmed(result: CaseResult, fresh: CaseResult) -> CaseResult:
-    """A failing case's result beside that of a fresh interpreter. What comes out otherwise there never gets better."""
-    if fresh.process.outside and not result.process.outside:
-        return result
+    """A failing case's result beside that of a fresh interpreter. What comes out otherwise there never gets better.
+
+    One that says nothing, since it could not be judged or somebody else may have ended it, is told.
+    """
+    if fresh.outcome == "inconclusive" or (fresh.process.outside and not result.process.outside):
+        said = f"not confirmed in a fresh interpreter: {fresh.reason}"
+        return msgspec.structs.replace(result, reason="; ".join(filter(None, [result.reason, said])))
     if fresh.outcome == result.outcome:
         return msgspec.structs.replace(result, cold_confirmed=True)
     # An expected failure that does not fail alike is no longer what was expected.

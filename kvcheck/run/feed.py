@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import IO, Protocol, cast
 
-from kvcheck.run.cold import IMPORTS
+from kvcheck.errors import KvcheckError
 from kvcheck.run.judge_worker import Question, answer
 from kvcheck.run.judges import Judges
 from kvcheck.run.order import Order
@@ -19,8 +19,9 @@ from kvcheck.schema import CaseResult
 #: Jobs handed to a nursery ahead of those that run, so that a child never waits for this loop.
 AHEAD = 4
 
-#: Seconds beyond a case's own limit after which a nursery that says nothing is taken for lost, and those a judge has.
-GRACE = 30.0 + IMPORTS
+#: Seconds beyond the limit of a case's process after which a nursery that says nothing is taken for lost, and those
+#: that a judge has.
+GRACE = 30.0
 JUDGE_LIMIT = 300.0
 
 #: Seconds after which the loop looks for those that have stopped speaking.
@@ -59,7 +60,8 @@ class _Lane:
 
     def silent(self, now: float) -> bool:
         """Whether some case's time is long over and the nursery has not said so: it is stopped, or hangs."""
-        return bool(self.flying) and now > self.heard + GRACE + max(job.timeout for job in self.flying.values())
+        most = max((job.timeout for job in self.flying.values()), default=0.0)
+        return bool(self.flying) and now > self.heard + GRACE + self.nursery.imports + most
 
 
 class Feed:
@@ -75,12 +77,14 @@ class Feed:
     def run(self) -> None:
         """Run and judge every case. Raises KvcheckError where a nursery that died cannot be started again.
 
-        Ctrl-C is raised again once the judges have said what they had been asked, or `PATIENCE` is over.
+        That and Ctrl-C are raised once the judges have said what they had been asked, or `PATIENCE` is over.
         """
         try:
             self._run()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, KvcheckError):
             self._last_answers(time.monotonic() + PATIENCE)
+            if self._judges is not None:
+                self._judges.forget()
             raise
 
     def _last_answers(self, until: float) -> None:

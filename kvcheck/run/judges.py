@@ -80,6 +80,13 @@ class Judges:
         self._waiting.append(question)
         self._hand_out()
 
+    def forget(self) -> None:
+        """Judge no more of what was asked: nobody waits for it."""
+        self._waiting.clear()
+        for worker in [worker for worker in self._workers if worker.question is not None]:
+            self._workers.remove(worker)
+            _end(worker)
+
     def end_silent(self, seconds: float) -> None:
         """Kill judges that have had a question for longer: their pipes end, and say so."""
         for worker in self._workers:

@@ -1,8 +1,8 @@
 """The nursery: a warmed, single-threaded process that has the target loaded and forks a child for every case.
 
-Started as `python -m kvcheck.run.nursery SPEC DEVICE JOBS [ARCH]`. Jobs come as JSON lines on standard input, answers
-go as JSON lines to the pipe that was standard output; the real standard output and error are redirected, so that
-nothing that a target prints can be taken for an answer. It never touches CUDA itself.
+Started as `python -m kvcheck.run.nursery SPEC DEVICE JOBS LOAD_TIMEOUT [ARCH]`. Jobs come as JSON lines on standard
+input, answers go as JSON lines to the pipe that was standard output; the real standard output and error are redirected,
+so that nothing that a target prints can be taken for an answer. It never touches CUDA itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import msgspec
 from kvcheck.api import StoreTarget
 from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.child import own_files, run_alone
-from kvcheck.run.cold import IMPORTS, fresh_command, start_fresh
+from kvcheck.run.cold import fresh_command, start_fresh
+from kvcheck.run.hanging import tell, tell_no_more
 from kvcheck.run.limits import EVERY, Limits, limits_here
 from kvcheck.run.outside import killed_from_outside, stopped
 from kvcheck.run.protocol import MARK, Answers, Ended, Hello, Job, TargetInfo
@@ -62,6 +63,8 @@ class _State:
     cuda: bool
     limit: int
     limits: Limits
+    imports: float = 0.0
+    """Seconds beyond its own limit that a case's process may take: to import what a fork has."""
     waiting: list[Job] = field(default_factory=list)
     children: dict[int, _Child] = field(default_factory=dict)
     fresh: list[str] | None = None
@@ -72,16 +75,17 @@ class _State:
     """When the children's memory and files are looked at next."""
 
 
-def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
+def main(spec: str, device: str, jobs: str, load_timeout: str, arch: str = "") -> int:
     """Load the target, say hello, and serve until standard input ends, which says that the run is over or gone.
 
     `arch` is the one whose code generation the target's Triton kernels get; without it, this GPU's own, or sm_90's in
-    the interpreter.
+    the interpreter. Seconds to load are the run's to count, but for cases that load the target themselves.
     """
     answers = Answers(os.dup(1), os.environ.get(MARK, ""))
     os.dup2(2, 1)
     here = Path.cwd()
     _hear_children()
+    tell()
     try:
         machine = _pick_machine(device, arch)
         add_engine_roots()
@@ -89,11 +93,12 @@ def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
         loaded, missing = _load(spec)
         _hear_children()
         hello = _hello(loaded, missing, machine, _reason_for_fresh(before, _left_open()))
+        tell_no_more()
     except MissingEngineError as error:
         answers.say(Hello(missing=str(error)))
         return 0
     except KvcheckError as error:
-        answers.say(Hello(error=str(error)))
+        answers.say(Hello(error=str(error), of_target=isinstance(error, TargetError)))
         return 0
     except RuntimeError as error:
         answers.say(Hello(error=f"device {device!r}: {error}"))
@@ -102,6 +107,7 @@ def main(spec: str, device: str, jobs: str, arch: str = "") -> int:
     state = _State(answers, {one.target.name: one for one in loaded}, machine.cuda, int(jobs), limits_here())
     if hello.fresh is not None:
         os.chdir(here)  # a fresh interpreter looks for the target where this one did
+        state.imports = float(load_timeout)
         state.fresh = fresh_command(spec, cuda=machine.cuda, arch=machine.arch, jobs=int(jobs))
     try:
         _serve(state)
@@ -252,7 +258,7 @@ def _until_next_limit(state: _State) -> float | None:
 
 def _limit(state: _State, job: Job) -> float:
     """Seconds that a child may take."""
-    return job.timeout + (IMPORTS if state.fresh is not None else 0.0)
+    return job.timeout + state.imports
 
 
 def _read_jobs(state: _State) -> None:

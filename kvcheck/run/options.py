@@ -21,6 +21,8 @@ class Options:
     """Children at a time."""
     timeout: float = 60.0
     """Seconds that a case may take."""
+    load_timeout: float = 300.0
+    """Seconds that importing a target, its engine and what runs it may take."""
     expect_declared: bool = False
     confirm: bool = False
     """Run a few failing cases once more, in fresh interpreters."""

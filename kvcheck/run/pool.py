@@ -19,8 +19,9 @@ from typing import IO
 
 import msgspec
 
-from kvcheck.errors import KvcheckError
+from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.devices import visible
+from kvcheck.run.hanging import ask
 from kvcheck.run.options import Options
 from kvcheck.run.protocol import MARK, Ended, Hello, Job, spoken
 from kvcheck.targets.engine import ENGINE_PATH
@@ -39,13 +40,18 @@ class Nursery:
     def __init__(self, spec: str, options: Options, arch: str = "") -> None:
         """Start it and wait for its hello. Raises KvcheckError, one line, where it cannot serve.
 
-        `arch` is the one asked for, empty for the machine's own.
+        `arch` is the one asked for, empty for the machine's own. A TargetError says that it is the target which cannot
+        be loaded, or not in time.
         """
         self.arch = arch
+        self.load_timeout = options.load_timeout
         self.spec, self.jobs = spec, options.jobs
         self._device = options.device
         self._engines = os.pathsep.join(str(path.resolve()) for path in options.engine_paths)
-        self._command = [sys.executable, "-m", "kvcheck.run.nursery", spec, options.device, str(options.jobs), arch]
+        self._command = [
+            sys.executable, "-m", "kvcheck.run.nursery", spec, options.device, str(options.jobs),
+            str(options.load_timeout), arch,
+        ]  # fmt: skip
         self._mark = secrets.token_hex(16)
         self._process, self.hello = self._start()
 
@@ -67,29 +73,43 @@ class Nursery:
                 env={**_environment(self._device, self.arch), MARK: self._mark, ENGINE_PATH: self._engines},
             )  # fmt: skip
             self._process = process
+            self._ended: deque[Ended] = deque()
+            self._rest = b""
             try:
-                hello = self._heard_hello()
+                hello = self._heard_hello(log)
             except BaseException:  # Ctrl-C
                 self.stop()
                 raise
             if hello is None:
                 self.stop()
-                raise KvcheckError(f"target {self.spec!r}: {_last_words(log, process.returncode)}")
-        self._ended: deque[Ended] = deque()
-        self._rest = b""
+                raise TargetError(f"target {self.spec!r}: {_last_words(log, process.returncode)}")
         if hello.error is not None:
             self.stop()
-            raise KvcheckError(hello.error)
+            raise (TargetError if hello.of_target else KvcheckError)(hello.error)
         return process, hello
 
-    def _heard_hello(self) -> Hello | None:
-        """The nursery's hello; None where it ends before, or says something else in its place."""
-        for line in self.answers():
-            if line.endswith(b"\n") and (said := spoken(line, self._mark)) is not None:
+    def _heard_hello(self, log: IO[bytes]) -> Hello | None:
+        """The nursery's hello; None where it ends before, or says something else in its place.
+
+        Raises TargetError where it takes too long.
+        """
+        until = time.monotonic() + self.load_timeout
+        answers, rest = self.answers().fileno(), b""
+        while wait([answers], left := until - time.monotonic()) and left > 0:
+            data = os.read(answers, 1 << 16)
+            if not data:
+                return None
+            *lines, rest = (rest + data).split(b"\n")
+            said = next((words for words in (spoken(line, self._mark) for line in lines) if words is not None), None)
+            if said is not None:
                 with contextlib.suppress(msgspec.MsgspecError):
                     return msgspec.json.decode(said, type=Hello)
                 return None
-        return None
+        where = ask(self._process.pid, log)
+        raise TargetError(
+            f"target {self.spec!r}: not loaded after {self.load_timeout:g} s{f', in {where}' if where else ''}; "
+            "--load-timeout gives it more"
+        )
 
     def __enter__(self) -> Nursery:  # noqa: PYI034 - typing.Self came with Python 3.11
         return self
@@ -151,6 +171,11 @@ class Nursery:
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+
+    @property
+    def imports(self) -> float:
+        """Seconds beyond a case's own limit that its process may take: to import what a fork has."""
+        return 0.0 if self.hello.fresh is None else self.load_timeout
 
     @property
     def label(self) -> str:

@@ -68,6 +68,8 @@ class Hello(msgspec.Struct, frozen=True):
     environment: dict[str, str | int | float | bool | None] = {}
     threads: int = 1
     error: str | None = None
+    of_target: bool = False
+    """Whether the error is the target's, so that another may do."""
     missing: str | None = None
     """Why a target's file cannot be imported: it declares nothing that cases could be placed for."""
     device: str = ""

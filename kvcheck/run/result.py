@@ -124,9 +124,7 @@ def _own_work(ended: Ended, folder: Path) -> str | None:
     """
     stage = _stage(folder)
     if ended.timed_out:
-        slow = not ended.outside and stage.startswith((PLACING, PREPARING, WRITING))
-        limit = f"its time limit of {ended.seconds:.0f} s was over in {stage}, which is kvcheck's own work"
-        return f"{limit}; --timeout gives it more" if slow else None
+        return None if ended.outside else _own_time(ended, folder)
     if not ended.limit and (folder / UNWRITTEN).exists() and not (folder / EMISSION).exists():
         return "kvcheck could not write what the case had left: is the disk of temporary files full?"
     if stage != PLACING:
@@ -137,6 +135,17 @@ def _own_work(ended: Ended, folder: Path) -> str | None:
     if failure is not None and ended.signal is None:
         return f"kvcheck could not place this case: {failure.summary}"
     return f"{_ending(ended, folder)}, before the kernel had run"
+
+
+def _own_time(ended: Ended, folder: Path) -> str | None:
+    """Why a case whose time is over says nothing of its kernel, or None."""
+    stage = _stage(folder)
+    if not (folder / STAGE).exists():
+        return f"after {ended.seconds:.0f} s it had not begun: its process was still loading the target"
+    if not stage.startswith((PLACING, PREPARING, WRITING)):
+        return None
+    limit = f"its time limit of {ended.seconds:.0f} s was over in {stage}, which is kvcheck's own work"
+    return f"{limit}; --timeout gives it more"
 
 
 def _told(folder: Path) -> str | None:

@@ -235,7 +235,7 @@ def _reference(run: _Run, nursery: Nursery, number: int) -> str | None:
         job = run.job(number, reference=True)
         try:
             nursery.submit(job)
-            ended = nursery.next_ended(job.timeout + GRACE)
+            ended = nursery.next_ended(job.timeout + nursery.imports + GRACE)
         except NurseryLostError:
             nursery.restart()
             continue

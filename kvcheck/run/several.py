@@ -44,7 +44,7 @@ class Desk:
     def _ends(self, jobs: Sequence[Job]) -> dict[int, Ended]:
         for job in jobs:
             self.nursery.submit(job)
-        limit = GRACE + sum(job.timeout for job in jobs)
+        limit = GRACE + sum(self.nursery.imports + job.timeout for job in jobs)
         ended = [self.nursery.next_ended(limit) for _ in jobs]
         return {one.number: one for one in ended}
 

@@ -110,7 +110,7 @@ def test_a_stopped_process_is_seen() -> None:
 def test_a_fresh_interpreter_that_somebody_kills_runs_once_more(
     kills: int, confirmed: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed again it says nothing of the case, whose own result stands."""
+    """Killed again it says nothing of the case, whose own result stands; and that is told."""
     folder = tmp_path / "0"
     folder.mkdir()
     left = iter([_killed()] * kills + [Ended(0, None, signal.SIGSEGV, 0.1, timed_out=False)])
@@ -127,7 +127,12 @@ def test_a_fresh_interpreter_that_somebody_kills_runs_once_more(
     nursery = cast("Nursery", SimpleNamespace(jobs=1))
     job = Job(0, INFO.name, case, str(folder), 60.0)
     found = confirm.confirm(nursery, INFO, [job], {0: result}, expect_declared=False)[0]
-    assert (found.outcome, found.reason, found.cold_confirmed) == ("crash", result.reason, confirmed)
+    said = (
+        "; not confirmed in a fresh interpreter: killed by SIGKILL in the child's own start"
+        if confirmed is None
+        else ""
+    )
+    assert (found.outcome, found.reason, found.cold_confirmed) == ("crash", result.reason + said, confirmed)
 
 
 def _killed() -> Ended:
