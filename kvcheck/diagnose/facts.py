@@ -19,7 +19,7 @@ from kvcheck.diagnose.image import SourceMemory
 from kvcheck.diagnose.sharers import SIGN, Apart, nearest, shared
 from kvcheck.diagnose.taken import Agreement, Bytes, Floats, Mask, Stored, Taken
 from kvcheck.draw import dtypes
-from kvcheck.draw.image import case_inputs, images
+from kvcheck.draw.image import Images, case_inputs
 from kvcheck.draw.inputs import addressed
 from kvcheck.emission import LAUNCHES, Step, scale_values
 from kvcheck.schema import ITEMSIZE, Emission, Placed, Tensor, Verdict
@@ -45,6 +45,7 @@ class Facts:
         self.contract = contract
         self.verdict = verdict
         self._step = LAUNCHES[0]
+        self._images = Images(emission.placement, emission.case, contract)
         self._memories: dict[Step, SourceMemory] = {}
         self._inputs = case_inputs(emission.placement, emission.case, contract)
         self._values: dict[Tensor, Floats] = {"k": self._inputs.k_float, "v": self._inputs.v_float}
@@ -85,8 +86,7 @@ class Facts:
     @cached_property
     def before(self) -> tuple[Bytes, ...]:
         """Every allocation's bytes before launch 1; of those that `launches` gives, before theirs."""
-        emission, step = self.emission, self._step
-        return images(emission.placement, emission.case, emission.contract, *step)
+        return self._images.before(*self._step)
 
     @property
     def memory(self) -> SourceMemory:

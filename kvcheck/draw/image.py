@@ -32,6 +32,7 @@ class _Scene:
     inputs: Inputs
     prefill: Prefill
     poison: Poison
+    redrawn: Tensor | None
 
 
 def case_inputs(
@@ -42,6 +43,47 @@ def case_inputs(
     return logical(case, contract, placement.slots, page, redrawn)
 
 
+class Images:
+    """Every allocation's bytes before each launch of a case. What its launches have in common is drawn once."""
+
+    def __init__(self, placement: Placement, case: Case, contract: Contract | LoadContract) -> None:
+        """Draw nothing yet."""
+        self._placement = placement
+        self._case = case
+        self._contract = contract
+        self._drawn: dict[tuple[object, ...], Bytes] = {}
+
+    def before(self, letter: Prefill, poisoned: Poison, redrawn: Tensor | None = None) -> tuple[Bytes, ...]:
+        """The bytes before a launch with that prefill and poison: one uint8 array an allocation, the caller's own.
+
+        `redrawn` K or V holds other values (see `inputs.logical`).
+        """
+        placement, case, contract = self._placement, self._case, self._contract
+        inputs = case_inputs(placement, case, contract, redrawn)
+        scene = _Scene(placement, case, contract, inputs, letter, poisoned, redrawn)
+        arrays = tuple(np.zeros(size, np.uint8) for size in placement.allocations)
+        for index, region in enumerate(placement.regions):
+            if region.fill != "zeros":
+                arrays[region.allocation][region.start : region.stop] = self._filled(scene, index, region)
+        for tensor in placement.tensors:
+            data = _content(tensor, placement, inputs)
+            if data is not None:
+                scatter(arrays[tensor.allocation], tensor, data)
+        if isinstance(contract, LoadContract):
+            for name, rows in loaded_rows(placement, case, contract, inputs).items():
+                _scatter_rows(arrays, placement.get(name), inputs.slots, rows)
+        return arrays
+
+    def _filled(self, scene: _Scene, index: int, region: Region) -> Bytes:
+        """The bytes of one region, kept for the launches in which they are the same."""
+        if region.fill == "prefill":
+            return _fill(scene, index, region)  # no launch has another one's
+        key = (index, scene.redrawn, scene.poison if region.fill == "poison" else None)
+        if key not in self._drawn:
+            self._drawn[key] = _fill(scene, index, region)
+        return self._drawn[key]
+
+
 def images(
     placement: Placement,
     case: Case,
@@ -50,22 +92,8 @@ def images(
     poisoned: Poison,
     redrawn: Tensor | None = None,
 ) -> tuple[Bytes, ...]:
-    """Every allocation's bytes before a launch with that prefill and poison: one uint8 array each.
-
-    `redrawn` K or V holds other values (see `inputs.logical`).
-    """
-    scene = _Scene(placement, case, contract, case_inputs(placement, case, contract, redrawn), letter, poisoned)
-    arrays = tuple(np.zeros(size, np.uint8) for size in placement.allocations)
-    for index, region in enumerate(placement.regions):
-        arrays[region.allocation][region.start : region.stop] = _fill(scene, index, region)
-    for tensor in placement.tensors:
-        data = _content(tensor, placement, scene.inputs)
-        if data is not None:
-            scatter(arrays[tensor.allocation], tensor, data)
-    if isinstance(contract, LoadContract):
-        for name, rows in loaded_rows(placement, case, contract, scene.inputs).items():
-            _scatter_rows(arrays, placement.get(name), scene.inputs.slots, rows)
-    return arrays
+    """Every allocation's bytes before one launch (see `Images.before`)."""
+    return Images(placement, case, contract).before(letter, poisoned, redrawn)
 
 
 def loaded_rows(
@@ -108,8 +136,6 @@ def _fill(scene: _Scene, index: int, region: Region) -> Bytes:
     size, seed = region.stop - region.start, scene.case.seed
     if region.fill == "prefill":
         return prefill(region.allocation, seed, scene.prefill, region.start, region.stop)
-    if region.fill == "zeros":
-        return np.zeros(size, np.uint8)
     count = size // ITEMSIZE[region.dtype] + 1
     if region.fill == "slot_ids":
         return _bytes_of(_slot_ids(scene, index, count, region), size)

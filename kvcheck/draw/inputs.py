@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,9 @@ EXTRA = 1 << 64
 
 @dataclass(frozen=True)
 class Inputs:
-    """Storage bits and exact fp32 values of K `[rows, heads, head_dim]` and V, slot ids `[tokens]`, given scales.
+    """What a case hands its target; the arrays are read-only.
+
+    Storage bits and exact fp32 values of K `[rows, heads, head_dim]` and V, slot ids `[tokens]`, given scales.
 
     The first `tokens` rows are those that the slots name.
     """
@@ -47,18 +50,24 @@ def slot_page(page: int) -> int:
     return page if page > 1 else PLAIN_PAGE
 
 
+@lru_cache(maxsize=2)
 def logical(
     case: Case, contract: Contract | LoadContract, slot_count: int, page: int, redrawn: Tensor | None = None
 ) -> Inputs:
     """The inputs of a case for a cache of `slot_count` rows in pages of `page`.
 
-    `redrawn` K or V has other values of the same kind, and all else is the same.
+    `redrawn` K or V has other values of the same kind, and all else is the same. Kept, since whoever runs, judges or
+    diagnoses a case asks for them again and again.
     """
     k = _rows(case, "k", case.seed + (REDRAW if redrawn == "k" else 0))
     v = _rows(case, "v", case.seed + (REDRAW if redrawn == "v" else 0))
     ids = slots.slot_ids(case.slots, case.tokens, slot_count, slot_page(page), case.seed)
     k_scale, v_scale = _given(case, contract)
-    return Inputs(k, v, dtypes.to_float32(k, case.dtype), dtypes.to_float32(v, case.dtype), ids, k_scale, v_scale)
+    k_float, v_float = dtypes.to_float32(k, case.dtype), dtypes.to_float32(v, case.dtype)
+    for array in (k, v, k_float, v_float, ids, k_scale, v_scale):
+        if array is not None:
+            array.setflags(write=False)
+    return Inputs(k, v, k_float, v_float, ids, k_scale, v_scale)
 
 
 def given_rule(contract: Contract | LoadContract) -> Given | None:

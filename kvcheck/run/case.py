@@ -15,7 +15,7 @@ import torch
 from kvcheck.addresses import byte_offsets, element_offsets, row_offsets
 from kvcheck.api import LoadTarget, StoreTarget, Target
 from kvcheck.contract import Contract
-from kvcheck.draw.image import case_inputs, images
+from kvcheck.draw.image import Images, case_inputs
 from kvcheck.draw.inputs import Inputs, addressed
 from kvcheck.emission import LAUNCHES, LOADED, REPEAT, STORED, Step
 from kvcheck.errors import Refused
@@ -82,14 +82,14 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     witness = Witness(memory, placement)
     rows = _row_bytes(placement, target, inputs)
     call = _call(job, target, memory, placement, inputs)
-    recorder = Recorder(job, memory, placement)
+    recorder, drawn = Recorder(job, memory, placement), Images(placement, case, contract)
     launches: list[Launch] = []
     plan = list(LAUNCHES)
     with shadowed(job, target, memory, placement, inputs) as shadow:
         for number, step in enumerate(plan, 1):
             if launches:
                 _note(stage, f"{PREPARING} {number}")
-            before = images(placement, case, contract, *step)
+            before = drawn.before(*step)
             memory.upload(before)
             shadow.begin(number)
             _note(stage, f"launch {number}")

@@ -37,7 +37,7 @@ def test_nothing_is_replaced_in_a_process_that_runs_cases() -> None:
         (Memory, "download", functools.wraps(Memory.download)(_mine), "kvcheck.memory.arena.Memory.download"),
         (Memory, "span", property(_mine), "kvcheck.memory.arena.Memory.span"),
         (Memory, "fences", staticmethod(_mine), "kvcheck.memory.arena.Memory.fences"),
-        (kvcheck.run.case, "images", _mine, "kvcheck.run.case.images"),
+        (kvcheck.run.case, "case_inputs", _mine, "kvcheck.run.case.case_inputs"),
         (kvcheck.run.case, "Memory", _Mine, "kvcheck.run.case.Memory"),
         (torch.Tensor, "cpu", _mine, "Tensor.cpu"),
         (torch.cuda, "synchronize", _mine, "torch.cuda.synchronize"),
