@@ -50,7 +50,7 @@ def matrix(  # noqa: PLR0913, PLR0917 - a command's options
     folders = options.engine_folders(engine_path)
     run = Options(
         device, options.checked_archs(arch), require_native, jobs, timeout, load_timeout, expect_declared,
-        confirm=True, engine_paths=folders, resume=resume, repeat=repeat,
+        confirm=True, trace=True, engine_paths=folders, resume=resume, repeat=repeat,
     )  # fmt: skip
     # A run that was resumed is the run that was not cut.
     command = shlex.join(["kvcheck", *(word for word in sys.argv[1:] if word != "--resume")])

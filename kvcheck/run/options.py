@@ -26,6 +26,8 @@ class Options:
     expect_declared: bool = False
     confirm: bool = False
     """Run a few failing cases once more, in fresh interpreters."""
+    trace: bool = False
+    """Run cases that die at a fence once more where memory follows: those bytes name the cause."""
     keep: Path | None = None
     """Where failing cases keep their emissions; None keeps none."""
     engine_paths: tuple[Path, ...] = ()

@@ -126,6 +126,7 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
             Feed([nursery, *beside], judges, Order(runnable, keys), run).run()
             if options.confirm:
                 _confirm(run, nursery)
+            if options.trace:
                 _trace(run, [nursery, *beside], judges)
             _repeat(run, [nursery, *beside], judges, keys)
     return tuple(run.results[number] for number in range(len(cases)))

@@ -35,7 +35,7 @@ def run_file(
 
     `confirm`: those that fail run again, as a whole run has them.
     """
-    options = Options(device=device, jobs=2 if device == "cpu" else 8, confirm=confirm)
+    options = Options(device=device, jobs=2 if device == "cpu" else 8, confirm=confirm, trace=confirm)
     with Nursery(str(spec), options) as nursery:
         assert nursery.hello.missing is None
         return {
