@@ -70,7 +70,7 @@ class PageView(msgspec.Struct, frozen=True):
     """One report as the page shows it."""
 
     name: str
-    arch: str
+    ran: str
     tone: str
     worst: str
     result: str
@@ -121,7 +121,7 @@ def _page(report: Report, *, strict: bool) -> PageView:
     table = sentences.table(report)
     return PageView(
         name=one_line(report.target.name),
-        arch=one_line(report.arch),
+        ran=_ran(report),
         tone={exit_codes.FAILED: "fail", exit_codes.PASSED: "ok"}.get(code, "warn"),
         worst=table[0][0] if table else "inconclusive",
         result=f"{sentences.result(report, strict=strict)}, {sentences.compared(report)} compared",
@@ -158,8 +158,13 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("codes wrong", f"{wrong:,}"),
         ("scales compared", f"{scales:,}"),
         ("independence judged", f"{judged:,} cases"),
-        ("execution", f"{report.execution} {one_line(report.arch)}"),
+        ("execution", _ran(report)),
     ]
+
+
+def _ran(report: Report) -> str:
+    """Whose machine code ran, and for which arch: reports of one target differ in it."""
+    return f"{report.execution} {one_line(report.arch)}"
 
 
 def _group(group: Group) -> GroupView:
