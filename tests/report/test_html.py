@@ -131,7 +131,7 @@ def test_a_green_run_has_no_failures_and_says_what_was_compared() -> None:
 def test_several_reports_are_listed_at_the_top() -> None:
     """A link for each, with what ran; one report alone needs none; none at all is still a page."""
     made = Page(html([report(PASS), report(SEED, execution="lowered", arch="sm_89")]))
-    assert "lowered sm_89 1 of 1 cases failed" in " ".join(made.text.split())
+    assert "lowered sm_89 1 of 1 case failed" in " ".join(made.text.split())
     assert [value for tag, _, value in made.attributes if tag == "a"] == ["#report-1", "#report-2"]
     assert "nav" not in Page(html([report(PASS)])).tags
     assert Page(html([report()])).open == []
