@@ -22,6 +22,7 @@ from kvcheck.cli.streams import secure
 from kvcheck.cli.targets import targets
 from kvcheck.errors import KvcheckError
 from kvcheck.report.exit_codes import INCONCLUSIVE, INTERRUPTED, USAGE
+from kvcheck.run.interrupts import listen, listen_no_more
 
 app = typer.Typer(
     name="kvcheck",
@@ -55,9 +56,15 @@ app.command("merge")(merge)
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    listen()
     lost = secure()
-    code = run(sys.argv[1:])
-    sys.stdout.flush()
+    try:
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    finally:
+        listen_no_more()
     if (reason := lost()) is not None:
         sys.stderr.write(f"kvcheck: standard output: cannot be written: {reason}\n")
         code = code or USAGE

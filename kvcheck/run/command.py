@@ -22,6 +22,7 @@ from kvcheck.report.terminal import show
 from kvcheck.report.write import Written, folder, write
 from kvcheck.run.compiled import Compiling
 from kvcheck.run.devices import devices_of, share
+from kvcheck.run.interrupts import Heard, Held
 from kvcheck.run.journal import NAME, Journal, Kept, kept
 from kvcheck.run.journal_key import key_of
 from kvcheck.run.judges import Judges
@@ -32,7 +33,7 @@ from kvcheck.run.result import FORMS, SLUGS
 from kvcheck.run.sanitize import Witnesses
 from kvcheck.run.session import run_target
 from kvcheck.run.together import run_together
-from kvcheck.schema import Case, CaseResult, Report, TargetFacts, Together
+from kvcheck.schema import Case, CaseResult, CompileFact, Report, TargetFacts, Together
 from kvcheck.targets.load import check_name
 
 #: More contexts at a time than this gain nothing on one GPU.
@@ -149,13 +150,14 @@ def _run_spec(work: _Work, spec: str, arch: str) -> None:
         if work.witnesses is not None:
             work.witnesses.check(first)
         for info in first.targets:
-            _run_info(work, nurseries, spec, info, Compiling(spec, info, work.cases, work.options, first.arch))
+            with Compiling(spec, info, work.cases, work.options, first.arch) as compiling, Held():
+                _run_info(work, nurseries, spec, info, compiling)
 
 
 def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: TargetInfo, compiling: Compiling) -> None:
     """Run one target. What stops it is raised again when what there is has been written.
 
-    That is Ctrl-C, and a target that cannot be loaded once more.
+    That is a target that cannot be loaded once more; and Ctrl-C, which is heard while cases run and held else.
     """
     nursery, *beside = nurseries
     hello = _together(nurseries)
@@ -168,35 +170,39 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
     done: list[CaseResult] = []
     stopped: KeyboardInterrupt | TargetError | None = None
     together: tuple[Together, ...] = ()
+    compiled: tuple[CompileFact, ...] = ()
     with (
         Journal(place / NAME, key, earlier.results) as journal,
         Progress(len(work.cases), f"{info.name} on {hello.arch}, {info.execution}") as progress,
     ):
 
         def on_result(result: CaseResult) -> None:
-            # A case that is to run several times is not finished by its first.
-            _add(journal, () if work.options.repeat > 1 else (result,), earlier)
-            done.append(result)
-            progress.advance(result)
+            with Held():
+                # A case that is to run several times is not finished by its first.
+                _add(journal, () if work.options.repeat > 1 else (result,), earlier)
+                done.append(result)
+                progress.advance(result)
 
         options = replace(work.options, keep=place / "cases")
         try:
-            if work.witnesses is not None:
-                done[:] = work.witnesses.run(nursery, spec, info, work.cases, options, on_result)
-            else:
-                done[:] = run_target(
-                    nursery, info, work.cases, options, on_result,
-                    beside=beside, judges=work.judges, earlier=earlier.results,
-                )  # fmt: skip
-            _add(journal, done if work.options.repeat > 1 else (), earlier)
-            if work.witnesses is None:
-                done[:], found = run_together(nursery, info, work.cases, done, options)
-                together = (found,)
+            with Heard():
+                if work.witnesses is not None:
+                    done[:] = work.witnesses.run(nursery, spec, info, work.cases, options, on_result)
+                else:
+                    done[:] = run_target(
+                        nursery, info, work.cases, options, on_result,
+                        beside=beside, judges=work.judges, earlier=earlier.results,
+                    )  # fmt: skip
+                _add(journal, done if work.options.repeat > 1 else (), earlier)
+                if work.witnesses is None:
+                    done[:], found = run_together(nursery, info, work.cases, done, options)
+                    together = (found,)
+                compiled = compiling.facts()
         except (KeyboardInterrupt, TargetError) as reason:
             stopped = reason
     report = _report(done, work, hello, info)
     if stopped is None:
-        report = msgspec.structs.replace(report, compiled=compiling.facts(), together=together)
+        report = msgspec.structs.replace(report, compiled=compiled, together=together)
     work.reports.append(report)
     work.written.append(write(report, work.out, strict=work.strict, taken=work.folders()))
     if stopped is not None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from types import TracebackType
 
 from kvcheck.errors import KvcheckError
 from kvcheck.lowering.compile_facts import TIMEOUT, compile_facts
+from kvcheck.run.marked import end_marked
 from kvcheck.run.options import Options
-from kvcheck.run.protocol import TargetInfo
+from kvcheck.run.protocol import MARK, TargetInfo
 from kvcheck.schema import Case, CompileFact
 from kvcheck.targets.engine import ENGINE_PATH
 from kvcheck.targets.load import KERNELS as OWN
@@ -19,7 +22,7 @@ MOST = 6
 
 
 class Compiling:
-    """Compiles in another process, as soon as it is made; `facts` waits for it."""
+    """Compiles in another process, as soon as it is made; `facts` waits for it. A context manager, which ends it."""
 
     def __init__(self, spec: str, info: TargetInfo, cases: Sequence[Case], options: Options, arch: str) -> None:
         """Nothing is compiled where the target is not Triton's, nor where its launches compile anyway.
@@ -29,6 +32,7 @@ class Compiling:
         self._arch = arch
         self._pool = ThreadPoolExecutor(max_workers=1)
         self._facts: Future[tuple[CompileFact, ...]] | None = None
+        self._mark = secrets.token_hex(16)
         own = spec in OWN or spec.startswith("specimen:")
         wanted = bool(options.archs) or (info.execution == "interpreted" and not own)
         if wanted and info.triton and info.missing is None:
@@ -40,7 +44,7 @@ class Compiling:
                 one,
                 few(cases),
                 (arch,),
-                variables={ENGINE_PATH: roots} if roots else {},
+                variables={MARK: self._mark, **({ENGINE_PATH: roots} if roots else {})},
                 timeout=min(TIMEOUT, options.load_timeout + MOST * options.timeout),
             )
 
@@ -52,8 +56,17 @@ class Compiling:
             return self._facts.result()
         except KvcheckError as error:
             return (CompileFact(self._arch, "", "none", error=str(error)),)
-        finally:
-            self._pool.shutdown(wait=False)
+
+    def __enter__(self) -> Compiling:  # noqa: PYI034 - typing.Self came with Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        while self._facts is not None and not self._facts.done():
+            end_marked(self._mark)
+            wait((self._facts,), timeout=0.1)
+        self._pool.shutdown()
 
 
 def few(cases: Sequence[Case]) -> tuple[Case, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,8 @@ import msgspec
 from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.devices import visible
 from kvcheck.run.hanging import ask
+from kvcheck.run.interrupts import Held
+from kvcheck.run.marked import end_marked, kill
 from kvcheck.run.options import Options
 from kvcheck.run.protocol import MARK, Ended, Hello, Job, spoken
 from kvcheck.targets.engine import ENGINE_PATH
@@ -68,11 +69,12 @@ class Nursery:
 
     def _start(self) -> tuple[subprocess.Popen[bytes], Hello]:
         with tempfile.TemporaryFile() as log:
-            process = subprocess.Popen(  # noqa: S603 - this very program
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
-                env={**_environment(self._device, self.arch), MARK: self._mark, ENGINE_PATH: self._engines},
-            )  # fmt: skip
-            self._process = process
+            with Held():
+                process = subprocess.Popen(  # noqa: S603 - this very program
+                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+                    env={**_environment(self._device, self.arch), MARK: self._mark, ENGINE_PATH: self._engines},
+                )  # fmt: skip
+                self._process = process
             self._ended: deque[Ended] = deque()
             self._rest = b""
             try:
@@ -157,20 +159,14 @@ class Nursery:
 
     def stop(self) -> None:
         """End the nursery and all that it started, orphans and sessions of their own included."""
-        _kill(self._process.pid)
-        self._process.wait()
-        # A process may fork while the list is made, and takes its time to die: look again until there is none.
-        for _ in range(100):
-            left = _marked(self._mark)
-            if not left:
-                break
-            for pid in left:
-                _kill(pid)
-            time.sleep(0.01)
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        with Held():
+            kill(self._process.pid)
+            self._process.wait()
+            end_marked(self._mark)
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        pipe.close()
 
     @property
     def imports(self) -> float:
@@ -210,26 +206,3 @@ def _environment(device: str, arch: str) -> dict[str, str]:
         versions = "-".join(f"{name}-{metadata.version(name)}" for name in ("torch", "triton"))
         env["TRITON_CACHE_DIR"] = str(home / "kvcheck" / f"{versions}-{device.partition(':')[0]}-{arch or 'native'}")
     return env
-
-
-def _marked(mark: str) -> list[int]:
-    """The live processes that were started with this mark in their environment, or are forks of such a process.
-
-    A process that has lost its parents and left their session and group is found all the same.
-    """
-    wanted = f"{MARK}={mark}".encode()
-    found: list[int] = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            # Gone, another user's, or a zombie, which has no environment left.
-            with contextlib.suppress(OSError):
-                if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-    return found
-
-
-def _kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -9,11 +10,13 @@ import pytest
 
 from kvcheck.run import compiled
 from kvcheck.run.compiled import MOST, Compiling, few
+from kvcheck.run.marked import marked
 from kvcheck.run.options import Options
 from kvcheck.run.protocol import TargetInfo
 from kvcheck.schema import Case
 
 from .command import KERNELS, matrix, write_matrix
+from .processes import is_running, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +76,19 @@ def test_a_worker_that_fails_is_said() -> None:
     (fact,) = Compiling("no-such.py", info(), (Case(),), Options(), "sm_90").facts()
     assert fact.outcome == "none"
     assert "no-such.py" in fact.error
+
+
+def test_left_before_it_is_done_it_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A worker whose target hangs, as after Ctrl-C: neither it nor the thread that waits for it goes on."""
+    (tmp_path / "loaded").touch()
+    monkeypatch.setenv("KVCHECK_TEST_STUCK", f"wrong:{tmp_path / 'loaded'}")
+    with Compiling(str(KERNELS / "stuck.py"), info(), (Case(),), Options(), "sm_90") as compiling:
+        workers = wait_for(lambda: marked(compiling._mark))
+        began = time.monotonic()
+    assert time.monotonic() - began < 10
+    assert not any(map(is_running, workers))
+    (fact,) = compiling.facts()
+    assert fact.outcome == "none"
 
 
 def test_few_cases_stand_for_all() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from .command import KERNELS, reports_in, start, write_matrix
 from .processes import children, command_line, is_running, wait_for
+from .test_interrupts import press
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging
             os.kill(pid, signal.SIGKILL)
 
 
-def test_ctrl_c_ends_everything_and_writes_what_there_is(hanging: Hanging) -> None:
-    """Exit 130; the report holds the cases that were done, and says how many were planned."""
-    os.killpg(hanging.process.pid, signal.SIGINT)
-    out, err = hanging.process.communicate(timeout=60)
+@pytest.mark.parametrize("times", [1, 2, 9])
+def test_ctrl_c_ends_everything_and_writes_what_there_is(times: int, hanging: Hanging) -> None:
+    """Exit 130, however often it is pressed; the report holds what was done, and says how many cases were planned."""
+    out, err = press(hanging.process, times)
     assert hanging.process.returncode == 130
     assert err == ""
     assert "stopped with Ctrl-C" in out

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from kvcheck.contract import Accepts, Computed, Contract, Form
-from kvcheck.run.pool import _environment, _last_words, _marked
+from kvcheck.run.marked import marked
+from kvcheck.run.pool import _environment, _last_words
 from kvcheck.run.protocol import MARK, Answers, Ended, Hello, Job, TargetInfo, spoken
 from kvcheck.run.session import unsupported
 from kvcheck.schema import Case
@@ -97,12 +98,12 @@ def test_a_marked_process_is_found_after_it_left_its_parent() -> None:
     done = subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, check=True, text=True)
     pid = int(done.stdout)
     try:
-        assert _marked("a-test's own") == [pid]
-        assert _marked("a-test's") == []
+        assert marked("a-test's own") == [pid]
+        assert marked("a-test's") == []
     finally:
         os.kill(pid, 9)
     wait_for(lambda: not is_running(pid))
-    assert _marked("a-test's own") == []
+    assert marked("a-test's own") == []
 
 
 def test_a_case_outside_the_limits_is_unsupported_without_a_process() -> None:
