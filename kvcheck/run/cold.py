@@ -14,7 +14,8 @@ import msgspec
 
 from kvcheck.run.outside import killed_from_outside, stopped
 from kvcheck.run.pool import Nursery
-from kvcheck.run.protocol import JOB, Ended, Job
+from kvcheck.run.protocol import JOB, MARK, Ended, Job
+from kvcheck.run.shield import behind
 
 
 def fresh_command(spec: str, *, cuda: bool, arch: str, jobs: int) -> list[str]:
@@ -40,9 +41,11 @@ def start_fresh(command: list[str], job: Job, environment: Mapping[str, str]) ->
 def run_fresh(nursery: Nursery, jobs: Sequence[Job], *, at_a_time: int) -> list[Ended]:
     """Run jobs in fresh interpreters as the nursery would: same target, arch and GPU; so many at a time.
 
-    Waits for their ends, in the jobs' order. Whatever they have started is killed with them.
+    Waits for their ends, in the jobs' order. Whatever they have started is killed with them; what has left their
+    sessions, with the nursery.
     """
     command = fresh_command(nursery.spec, cuda=nursery.hello.cuda, arch=nursery.hello.arch, jobs=nursery.jobs)
+    environment = {**nursery.environment(), MARK: nursery.mark}
     running: dict[int, tuple[Job, float]] = {}
     waiting = list(reversed(jobs))
     ended: dict[int, Ended] = {}
@@ -50,11 +53,11 @@ def run_fresh(nursery: Nursery, jobs: Sequence[Job], *, at_a_time: int) -> list[
         while waiting or running:
             while waiting and len(running) < at_a_time:
                 job = waiting.pop()
-                running[start_fresh(command, job, nursery.environment())] = job, time.monotonic()
+                running[start_fresh(command, job, environment)] = job, time.monotonic()
             for pid, (job, began) in list(running.items()):
                 seconds = time.monotonic() - began
                 late = seconds >= job.timeout + nursery.load_timeout
-                halted = late and stopped(pid)
+                halted = late and (stopped(pid) or stopped(behind(pid)))
                 if late:
                     _kill(pid)
                 done, status = os.waitpid(pid, 0 if late else os.WNOHANG)

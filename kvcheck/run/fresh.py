@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import msgspec
 
 from kvcheck.run.child import own_files, run_alone
+from kvcheck.run.outside import note_sender
 from kvcheck.run.protocol import Job
+from kvcheck.run.shield import shielded
 
 
 def main(spec: str, device: str, arch: str, jobs: str) -> int:
     """Load the target and run the case. 2 where the target cannot be loaded; else `run_alone` ends the process."""
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
     own_files(job)
+    note_sender(Path(job.folder))
+    shielded()
     if device == "cpu":
         os.environ["TRITON_INTERPRET"] = "1"
     from kvcheck.targets.engine import add_engine_roots  # noqa: PLC0415 - imports torch: the interpreter is chosen first

@@ -23,9 +23,11 @@ from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.child import own_files, run_alone
 from kvcheck.run.cold import fresh_command, start_fresh
 from kvcheck.run.hanging import tell, tell_no_more
+from kvcheck.run.kernel_cache import kernel_cache
 from kvcheck.run.limits import EVERY, Limits, limits_here
 from kvcheck.run.outside import killed_from_outside, stopped
 from kvcheck.run.protocol import MARK, Answers, Ended, Hello, Job, TargetInfo
+from kvcheck.run.shield import behind
 from kvcheck.schema import Execution
 from kvcheck.targets.engine import MissingEngineError, add_engine_roots
 from kvcheck.targets.identity import engine_files, kernels_sha256, path_of, uses_triton, version_of
@@ -124,13 +126,19 @@ def _pick_machine(device: str, arch: str) -> _Machine:
         raise KvcheckError(f"device {device!r}: torch sees no GPU here; expected an NVIDIA GPU, or --device cpu")
     if not cuda:
         os.environ["TRITON_INTERPRET"] = "1"
-        return _Machine(cuda=False, own_arch="", arch=arch or INTERPRETED_FOR)
+        return _kept_apart(_Machine(cuda=False, own_arch="", arch=arch or INTERPRETED_FOR))
     from kvcheck.run.environment import arch_of_gpu, in_child  # noqa: PLC0415 - imports torch
 
     own = str(in_child(lambda: {"arch": arch_of_gpu()})["arch"])
     if arch and arch != own:
         os.environ["TRITON_OVERRIDE_ARCH"] = arch.replace("_", "")
-    return _Machine(cuda=True, own_arch=own, arch=arch or own)
+    return _kept_apart(_Machine(cuda=True, own_arch=own, arch=arch or own))
+
+
+def _kept_apart(machine: _Machine) -> _Machine:
+    """The machine, whose kernels Triton is told to keep apart: only here is it known which those are."""
+    os.environ.update(kernel_cache(machine.arch, machine.own_arch))
+    return machine
 
 
 def _left_open() -> tuple[int, bool]:
@@ -318,11 +326,12 @@ def _kill_overstayers(state: _State) -> None:
         if child.killed:
             continue
         late = now >= child.started + _limit(state, child.job)
+        runs = child.pid if state.fresh is None else behind(child.pid)
         if not late and now >= state.look:
-            child.limit = state.limits.exceeded(child.pid, child.job.folder) or ""
+            child.limit = state.limits.exceeded(runs, child.job.folder) or ""
         if late or child.limit:
             child.killed = True
-            child.stopped = late and stopped(child.pid)
+            child.stopped = late and (stopped(child.pid) or stopped(runs))
             _kill_group(child.pid)
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child.pid, signal.SIGKILL)

@@ -10,9 +10,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from importlib import metadata
 from multiprocessing.connection import wait
-from pathlib import Path
 from types import TracebackType
 from typing import IO
 
@@ -22,6 +20,7 @@ from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.devices import visible
 from kvcheck.run.hanging import ask
 from kvcheck.run.interrupts import Held
+from kvcheck.run.kernel_cache import kernel_cache
 from kvcheck.run.marked import end_marked, kill
 from kvcheck.run.options import Options
 from kvcheck.run.protocol import MARK, Ended, Hello, Job, spoken
@@ -53,7 +52,7 @@ class Nursery:
             sys.executable, "-m", "kvcheck.run.nursery", spec, options.device, str(options.jobs),
             str(options.load_timeout), arch,
         ]  # fmt: skip
-        self._mark = secrets.token_hex(16)
+        self.mark = secrets.token_hex(16)
         self._process, self.hello = self._start()
 
     def restart(self) -> None:
@@ -65,14 +64,15 @@ class Nursery:
         """The environment of a process that is to load the target as the nursery does, of the same arch and caches."""
         lowered = any(info.execution == "lowered" for info in self.hello.targets)
         arch = {"TRITON_OVERRIDE_ARCH": self.arch.replace("_", "")} if lowered else {}
-        return {**_environment(self._device, self.arch), **arch, ENGINE_PATH: self._engines}
+        own = next((info.native_arch for info in self.hello.targets), "")
+        return {**_environment(self._device), **arch, **kernel_cache(self.hello.arch, own), ENGINE_PATH: self._engines}
 
     def _start(self) -> tuple[subprocess.Popen[bytes], Hello]:
         with tempfile.TemporaryFile() as log:
             with Held():
                 process = subprocess.Popen(  # noqa: S603 - this very program
                     self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
-                    env={**_environment(self._device, self.arch), MARK: self._mark, ENGINE_PATH: self._engines},
+                    env={**_environment(self._device), MARK: self.mark, ENGINE_PATH: self._engines},
                 )  # fmt: skip
                 self._process = process
             self._ended: deque[Ended] = deque()
@@ -102,7 +102,7 @@ class Nursery:
             if not data:
                 return None
             *lines, rest = (rest + data).split(b"\n")
-            said = next((words for words in (spoken(line, self._mark) for line in lines) if words is not None), None)
+            said = next((words for words in (spoken(line, self.mark) for line in lines) if words is not None), None)
             if said is not None:
                 with contextlib.suppress(msgspec.MsgspecError):
                     return msgspec.json.decode(said, type=Hello)
@@ -151,7 +151,7 @@ class Nursery:
         if not data:
             raise NurseryLostError
         *lines, self._rest = (self._rest + data).split(b"\n")
-        said = (spoken(line, self._mark) for line in lines)
+        said = (spoken(line, self.mark) for line in lines)
         try:
             self._ended.extend(msgspec.json.decode(words, type=Ended) for words in said if words is not None)
         except msgspec.MsgspecError as error:
@@ -162,7 +162,7 @@ class Nursery:
         with Held():
             kill(self._process.pid)
             self._process.wait()
-            end_marked(self._mark)
+            end_marked(self.mark)
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
                     with contextlib.suppress(BrokenPipeError):
@@ -195,14 +195,10 @@ def _last_words(log: IO[bytes], status: int) -> str:
     return f"the process that loads it ended with status {status}{last}"
 
 
-def _environment(device: str, arch: str) -> dict[str, str]:
-    """The nursery's environment: one thread, no CUDA at a mere look, and a kernel cache that no other run shares."""
+def _environment(device: str) -> dict[str, str]:
+    """The nursery's environment: one thread, and no CUDA at a mere look. Where kernels are kept it finds out itself."""
     env = {**os.environ, **SINGLE_THREAD, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "PYTHONUNBUFFERED": "1"}
     env |= visible(device, os.environ)
     for name in ("TRITON_INTERPRET", "TRITON_OVERRIDE_ARCH"):
         env.pop(name, None)
-    if "TRITON_CACHE_DIR" not in os.environ:
-        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        versions = "-".join(f"{name}-{metadata.version(name)}" for name in ("torch", "triton"))
-        env["TRITON_CACHE_DIR"] = str(home / "kvcheck" / f"{versions}-{device.partition(':')[0]}-{arch or 'native'}")
     return env

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import resource
 import signal
+from pathlib import Path
 
 #: From <sys/prctl.h>.
 _PR_SET_PDEATHSIG = 1
@@ -12,10 +15,21 @@ _PR_SET_PDEATHSIG = 1
 
 def shielded() -> None:
     """Go on in a child. This process only waits for it, ends as it does, and takes it along when it is killed."""
+    shield = os.getpid()
     child = os.fork()
     if child:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it dies of what another has done
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if status < 0:
             os.kill(os.getpid(), -status)
         os._exit(status)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != shield:
+        os._exit(1)
+
+
+def behind(shield: int) -> int:
+    """The process that goes on behind a shield; the shield itself where it has none yet, or no more."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return int(Path(f"/proc/{shield}/task/{shield}/children").read_text(encoding="ascii").split()[0])
+    return shield

@@ -11,7 +11,8 @@ from kvcheck.run.confirm import MOST, chosen, confirmed
 from kvcheck.run.result import not_run
 from kvcheck.schema import Case, CaseResult, Diagnosis, Outcome, ProcessVerdict
 
-from .command import KERNELS, matrix, write_matrix
+from .command import KERNELS, Ran, matrix, reports_in, start, write_matrix
+from .processes import is_running
 
 
 def _result(outcome: Outcome, fault: str = "", *, ran: bool = True) -> CaseResult:
@@ -69,3 +70,32 @@ def test_an_import_that_leaves_a_thread_gets_fresh_interpreters(tmp_path: Path) 
     ran = matrix(tmp_path / "out", cases, "--target", KERNELS / "threaded.py")
     assert [case.outcome for case in ran.report.cases] == ["pass"] * 2, ran.report.cases[0].reason
     assert ran.report.environment["fresh_interpreters"] == "importing the target left 1 more thread running"
+
+
+def test_a_kernel_that_kills_its_parent_in_a_fresh_interpreter_ends_no_run(tmp_path: Path) -> None:
+    """The case fails as it did, and the reason says that nothing could be confirmed, and why."""
+    cases = write_matrix(tmp_path / "seeds.toml", seed=[0, 1], tokens=1, heads=1, head_dim=8)
+    ran = _apart(tmp_path, cases)
+    assert (ran.code, ran.report.summary) == (1, {"mismatch": 2}), ran.err
+    first = ran.report.cases[0]
+    assert first.cold_confirmed is None
+    assert first.reason.endswith("not confirmed in a fresh interpreter: killed by SIGKILL in launch 1")
+
+
+def test_what_a_fresh_interpreter_leaves_behind_ends_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that has left its session is found by the mark it was started with."""
+    monkeypatch.setenv("KVCHECK_TEST_PIDS", str(tmp_path / "pid"))
+    cases = write_matrix(tmp_path / "seeds.toml", tokens=[2], heads=1, head_dim=8)
+    ran = _apart(tmp_path, cases)
+    assert (ran.code, [case.cold_confirmed for case in ran.report.cases]) == (1, [True]), ran.err
+    pid = int((tmp_path / "pid").read_text(encoding="ascii"))
+    assert not is_running(pid)
+
+
+def _apart(folder: Path, cases: Path) -> Ran:
+    """Run in a process of its own, which a target may kill without ending the tests."""
+    process = start("matrix", cases, "--target", KERNELS / "assassin.py", "--device", "cpu", "--out", "out", cwd=folder)
+    out, err = process.communicate(timeout=120)
+    return Ran(process.returncode, out, err, reports_in(folder / "out"), folder / "out")

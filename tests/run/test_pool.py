@@ -6,17 +6,22 @@ import io
 import os
 import subprocess
 import sys
+from importlib import metadata
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from kvcheck.contract import Accepts, Computed, Contract, Form
+from kvcheck.run.kernel_cache import kernel_cache
 from kvcheck.run.marked import marked
-from kvcheck.run.pool import _environment, _last_words
+from kvcheck.run.options import Options
+from kvcheck.run.pool import Nursery, _environment, _last_words
 from kvcheck.run.protocol import MARK, Answers, Ended, Hello, Job, TargetInfo, spoken
 from kvcheck.run.session import unsupported
 from kvcheck.schema import Case
 
+from .command import KERNELS
 from .processes import is_running, wait_for
 
 CONTRACT = Contract(scale=Computed("token_head"))
@@ -70,20 +75,51 @@ def test_a_nursery_that_dies_early_is_described_in_one_line(printed: bytes, word
 
 
 def test_a_nursery_has_one_thread_and_never_the_callers_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The options decide on interpretation and arch, not what happens to be set; each has a kernel cache of its own."""
+    """The options decide on interpretation and arch, not what happens to be set."""
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     monkeypatch.setenv("TRITON_OVERRIDE_ARCH", "sm89")
-    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
-    env = _environment("cuda", "")
+    env = _environment("cuda")
     assert not {"TRITON_INTERPRET", "TRITON_OVERRIDE_ARCH"} & set(env)
     assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == "1"
     assert env["PYTORCH_NVML_BASED_CUDA_CHECK"] == "1"
-    assert env["TRITON_CACHE_DIR"].startswith("/cache/kvcheck/torch-")
-    caches = {_environment(device, arch)["TRITON_CACHE_DIR"] for device in ("cpu", "cuda") for arch in ("", "sm_89")}
-    assert len(caches) == 4
+
+
+def test_kernels_are_kept_apart_by_all_that_they_are_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the arch that it comes to, not by the words it was asked for in; and where the user says, if the user does."""
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    ways = [
+        ("sm_90", "sm_90"),
+        ("sm_89", "sm_90"),
+        ("sm_89", "sm_120"),
+        ("sm_89", "sm_89"),
+        ("sm_90", ""),
+        ("sm_89", ""),
+    ]
+    folders = [kernel_cache(arch, own)["TRITON_CACHE_DIR"] for arch, own in ways]
+    assert len(set(folders)) == len(ways)
+    versions = f"torch-{metadata.version('torch')}-triton-{metadata.version('triton')}"
+    assert folders[1] == f"/cache/kvcheck/{versions}-sm_89-lowered-on-sm_90"
+    assert folders[4] == f"/cache/kvcheck/{versions}-sm_90-interpreted"
     monkeypatch.setenv("TRITON_CACHE_DIR", "/mine")
-    assert _environment("cpu", "")["TRITON_CACHE_DIR"] == "/mine"
+    assert kernel_cache("sm_90", "") == {}
+
+
+def test_a_fork_and_a_fresh_interpreter_share_their_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for by name or not, an arch is the same; what was asked for has no folder of its own."""
+    monkeypatch.delenv("TRITON_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = tmp_path / "names.py"
+    text = (KERNELS / "slow.py").read_text(encoding="utf-8")
+    text = text.replace('store_target("slow"', 'store_target(Path(os.environ["TRITON_CACHE_DIR"]).name')
+    file.write_text(text.replace("import time", "import os\nimport time\nfrom pathlib import Path"), encoding="utf-8")
+    (tmp_path / "right.py").write_bytes((KERNELS / "right.py").read_bytes())
+    seen = set()
+    for arch in ("", "sm_90"):
+        with Nursery(str(file), Options(device="cpu", jobs=1), arch) as nursery:
+            seen |= {nursery.hello.targets[0].name, Path(nursery.environment()["TRITON_CACHE_DIR"]).name}
+    (folder,) = seen
+    assert folder.endswith("-sm_90-interpreted")
 
 
 def test_a_marked_process_is_found_after_it_left_its_parent() -> None:
