@@ -22,6 +22,9 @@ from kvcheck.schema import ITEMSIZE, Tensor
 
 #: How many wrong codes make a recovered limit credible: one wrong code has always some limit.
 LIMIT_NEEDS = 4
+#: How many codes a recovered table must give for another, how often each of them must be met in the mean, and how many
+#: a sentence names.
+TABLE_NEEDS, TABLE_REPEATS, TABLE_NAMED = 8, 2, 3
 
 
 def _lost_carry(words: str, which: str) -> Form:
@@ -202,6 +205,42 @@ def offset_binary(seen: Seen) -> Coded | None:
     return Coded(seen.right ^ np.uint8(0x80), "those of int8 plus 128, from 0 to 255")
 
 
+def without_sign(seen: Seen) -> Coded | None:
+    """Magnitudes alone, as in a format without a sign."""
+    steps = magnitudes(seen.right, seen.format)
+    unsigned = signed(steps, np.zeros(steps.shape, np.bool_), seen.format)
+    codes = np.where(seen.negative & ~np.isnan(seen.scaled), unsigned, seen.right)
+    return Coded(codes, "those of magnitudes, without a sign")
+
+
+def sign_and_magnitude(seen: Seen) -> Coded | None:
+    """Integers with a bit for their sign, where two's complement is due."""
+    if not seen.format.integer:
+        return None
+    steps = magnitudes(seen.right, seen.format)
+    codes = np.where(seen.right >= 0x80, (steps | 0x80).astype(np.uint8), seen.right)
+    return Coded(codes, "a sign bit and a magnitude, where two's complement is due")
+
+
+def recoded(seen: Seen) -> Coded | None:
+    """One other code for each right one, whatever it is: the table is recovered from codes that are met repeatedly."""
+    asked = np.asarray(seen.known & seen.wrong.any(axis=2, keepdims=True))
+    right, left = seen.right[asked], seen.emitted[asked]
+    pairs, count = np.unique(right.astype(np.int64) << 8 | left, return_counts=True)
+    table = np.arange(256)
+    for pair in pairs[np.argsort(count, kind="stable")].tolist():  # the commonest is written last, and stays
+        table[pair >> 8] = pair & 0xFF
+    met = np.unique(right)
+    other = table[met] != met
+    # A limit, or zeros for small values, are tables as well; this is for an encoding that is another one throughout,
+    # and in which codes stay apart.
+    if other.sum() < max(TABLE_NEEDS, len(met) // 2) or len(np.unique(table[met])) <= len(met) // 2:
+        return None
+    named = ", ".join(f"{table[code]:#04x} for {code:#04x}" for code in met[other][:TABLE_NAMED].tolist())
+    codes = table[seen.right].astype(np.uint8)
+    return Coded(codes, f"each one other than the right one: {named} and so on", needs=TABLE_REPEATS * int(other.sum()))
+
+
 def _own_byte(words: str, index: int) -> Form:
     """A byte of the source's element for its code; `index` counts from the lowest, or from the highest down."""
 
@@ -285,7 +324,7 @@ CODES: tuple[Fault, ...] = (
     ScaleFault("nan-laundered", (poisoned_scale,), usual={}),
     CodeFault(
         "format-confusion",
-        (*(_format(each) for each in FORMATS.values()), offset_binary),
+        (*(_format(each) for each in FORMATS.values()), offset_binary, without_sign, sign_and_magnitude),
         usual={name: (_format(FORMATS[name]),) for name in ("e5m2", "e4m3fnuz")},
     ),
     CodeFault(
@@ -303,6 +342,7 @@ CODES: tuple[Fault, ...] = (
             _number("rounded to nearest and clipped to 0 ... 255", nearest=True, clips=True),
         ),
     ),
+    CodeFault("format-confusion", (recoded,), cost=4, usual={}),
     CodeFault("rounding-mode", DIRECTED, cost=2, usual={}),
     CodeFault("rounding-mode", (to_either_side,), cost=4, usual={}),
 )

@@ -19,13 +19,17 @@ Evidence = dict[str, int | float | str | list[int]]
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a kernel with a fault puts a part: byte offsets `at` `[n, units, width]`; `says` goes after its name."""
+    """Where a kernel with a fault puts a part: byte offsets `at` `[n, units, width]`; `says` goes after its name.
+
+    `slots` `[n]` are those that it takes for the part's own, where it is a map of slots: others may go there too.
+    """
 
     fault: str
     at: Offsets
     cost: int
     says: str
     evidence: Evidence
+    slots: Indices | None = None
 
 
 @dataclass(frozen=True)

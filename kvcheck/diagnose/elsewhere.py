@@ -126,6 +126,9 @@ def _name(facts: Facts, source: Own, followed: Map) -> tuple[str, str]:
     _, heads, dim = source.placed.dims
     if other is not None and followed.base == other.base:
         return "foreign-read", f"{other.tensor.upper()}'s memory"
+    if other is not None and used == other.placed.strides and (end := _end_of(other, followed.base)):
+        # Its strides come with a begin that was counted from its own: nothing says that one's own pitch was ignored.
+        return "offset-ignored", f"its begin is taken to be where {other.tensor.upper()}'s {end}, with its strides"
     theirs = declared if other is None else other.placed.strides
     sibling = _sibling(source.tensor).upper()
     fits: tuple[tuple[bool, str, str], ...] = (
@@ -141,6 +144,18 @@ def _name(facts: Facts, source: Own, followed: Map) -> tuple[str, str]:
         (used == declared, "offset-ignored", ""),
     )
     return next(((slug, words) for fit, slug, words in fits if fit), ("foreign-read", ""))
+
+
+def _end_of(other: Own, base: int) -> str:
+    """Which end of the sibling's an address is, in words: of its first row, or of all of them; empty for neither."""
+    (tokens, heads, dim), (token, head, inner) = other.placed.dims, other.placed.strides
+    ends = {
+        heads * head: "first row ends",
+        (heads - 1) * head + dim * inner: "first row ends",
+        tokens * heads * dim: "rows would end if they were dense",
+        (tokens - 1) * token + (heads - 1) * head + (dim - 1) * inner + 1: "rows end",
+    }
+    return ends.get((base - other.base) // other.item, "")
 
 
 def _sibling(tensor: Tensor) -> Tensor:

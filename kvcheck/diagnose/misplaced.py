@@ -5,14 +5,15 @@ A row counts as moved where it stands in full at the place that the fault leads 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import msgspec
 import numpy as np
 
 from kvcheck.addresses import Offsets, among, distinct
-from kvcheck.diagnose.destination import Held, best, explanation
+from kvcheck.diagnose.destination import Destination, Held, best, explanation
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Indices
 from kvcheck.diagnose.part import Part, parts, wrong_positions
@@ -28,16 +29,26 @@ Canonical = Callable[[Facts, Placed], Offsets]
 @lru_cache(maxsize=2)
 def misplaced(facts: Facts) -> tuple[tuple[Part, Held], ...]:
     """For each part with bytes that are not as they may be, the destination that explains most, if any does."""
-    found = []
+    found: list[tuple[Part, Held]] = []
     for part in parts(facts):
         if not part.bad.any():
             continue
         held = best(part, wrong_maps(facts, part))
         if held is None or held.against or (held.moved != part.bad).any():
-            held = best(part, [*([] if held is None else [held.destination]), *recovered_maps(part)])
+            known = [] if held is None else [held.destination]
+            held = best(part, [*known, *_with_others(part, found), *recovered_maps(part)])
         if held is not None:
             found.append((part, held))
     return tuple(found)
+
+
+def _with_others(part: Part, found: Sequence[tuple[Part, Held]]) -> Iterator[Destination]:
+    """The slots that other parts went to, where these were recovered: few scales by themselves may say too little."""
+    for _, held in found:
+        used = held.destination
+        if used.slots is not None:
+            fault = "scale-address" if part.kind == "scales" and used.fault == "cache-layout" else used.fault
+            yield replace(used, fault=fault, at=part.at(part.placed, used.slots))
 
 
 @lru_cache(maxsize=2)

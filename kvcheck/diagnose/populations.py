@@ -9,12 +9,13 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from kvcheck.contract import Computed
 from kvcheck.diagnose import received
 from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
 from kvcheck.diagnose.groups import ULP, kept_by
 from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.diagnose.scale_rules import applied_elements, by_rule, computed
-from kvcheck.formats.scale import right_scales
+from kvcheck.formats.scale import block_size, right_scales
 from kvcheck.schema import Tensor
 
 #: The values whose amax is taken for that of the row `[n, heads, dim]`; None where this tensor has none such.
@@ -110,6 +111,34 @@ def _head_along(step: int) -> Values:
     return values
 
 
+def _whole_head(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    return np.broadcast_to(_magnitudes(x).max(axis=2, keepdims=True, initial=0), x.shape)
+
+
+def _one_head(head: int) -> Values:
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
+        return np.broadcast_to(x[:, [head]], x.shape) if x.shape[1] > 1 else None
+
+    return values
+
+
+def _block_along(lanes: int) -> Values:
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
+        return np.roll(x, -lanes, axis=2) if abs(lanes) < x.shape[2] else None
+
+    return values
+
+
+def _blocks_together(lanes: int) -> Values:
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
+        if lanes >= x.shape[2]:
+            return None
+        top = np.maximum.reduceat(_magnitudes(x), np.arange(0, x.shape[2], lanes), axis=2)
+        return np.repeat(top, lanes, axis=2)[:, :, : x.shape[2]]
+
+    return values
+
+
 #: The populations that are tried in every tensor, by their words.
 POPULATIONS: dict[str, Form] = {
     words: _population(words, values)
@@ -123,7 +152,17 @@ POPULATIONS: dict[str, Form] = {
 }
 
 
-def _fixed(facts: Facts) -> Iterator[tuple[str, Values]]:
+def _fixed(facts: Facts, rule: Computed) -> Iterator[tuple[str, Values]]:
+    if rule.granularity.startswith("block:"):
+        size = block_size(rule.granularity)
+        yield "the whole head", _whole_head
+        for step, words in ((1, "behind"), (-1, "before")):
+            yield f"the block {words}", _block_along(step * size)
+        for count in (2, 4, 8):
+            yield f"{count} blocks together", _blocks_together(count * size)
+    if rule.granularity == "token":
+        yield "the first head", _one_head(0)
+        yield "the last head", _one_head(-1)
     yield "the negative elements", _negative
     yield "the sibling's row", _siblings
     yield "half the range from least to greatest value", _half_range
@@ -171,7 +210,7 @@ def among_known(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     rule, right = computed(facts, emitted), facts.right(tensor).scales
     if rule is None or right is None or right.all():
         return None
-    for words, values in _fixed(facts):
+    for words, values in _fixed(facts, rule):
         made = _population(words, values)(facts, tensor, emitted)
         if made is None or made.scale is None:
             continue

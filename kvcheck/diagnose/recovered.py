@@ -73,13 +73,18 @@ def _slots(part: Part, where: Indices, away: Mask) -> Iterator[Destination]:
     more = f" and {len(due) - NAMED} others" if len(due) > NAMED else ""
     fault, rule, target = "cache-layout", "", slots.copy()
     target[tokens] = taken
-    edges = page > 1 and np.isin(due % page, (0, page - 1)).all() and (len(due) < len(slots) or len(due) == 1)
+    # One step too far, or too few: rows of one edge alone are moved, and no row that is not at it.
+    at_edge = np.unique(due % page).tolist() in ([0], [page - 1])
+    edges = page > 1 and at_edge and (len(due) < len(slots) or len(due) == 1)
+    by_token = part.side.rows.tokens // page * page + slots % page
     for width in SLOTS:
         if (taken == due % (1 << width)).all():
             fault, rule = "index-wrap", f", as slots of {width} bits are"
             target = slots % (1 << width)
     if not rule and edges:
         fault, rule = "page-boundary", f", at the edges of pages of {page} rows alone"
+    elif not rule and page > 1 and (taken == by_token[tokens]).all():
+        rule, target = ", in the pages that the tokens' own numbers would have", by_token
     elif not rule and len(steps) == 1 and len(due) > 1:
         rule, target = f", each {steps[0]:+d} from its own", slots + steps[0]
     elif not rule and page > 1 and (taken == due // page).all():
@@ -88,7 +93,7 @@ def _slots(part: Part, where: Indices, away: Mask) -> Iterator[Destination]:
         fault = "scale-address"
     says = f"written to other slots: {pairs}{more}{rule}"
     evidence: dict[str, int | float | str | list[int]] = {"slots_due": due.tolist(), "slots_used": taken.tolist()}
-    yield Destination(fault, part.at(part.placed, target), 3, says, evidence)
+    yield Destination(fault, part.at(part.placed, target), 3, says, evidence, target)
 
 
 def _slots_of(part: Part, where: Indices) -> Indices | None:

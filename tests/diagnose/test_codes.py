@@ -23,6 +23,7 @@ Encoder = Callable[[Floats], Codes]
 GIVEN = Contract(scale=Given("tensor"))
 CASE = Case(dtype="fp32")
 TRAPS = Case(dtype="fp32", k_values="traps", v_values="traps")
+MANY = Case(dtype="fp32", tokens=24)
 
 SMALL = Case(dtype="fp32", k_values="subnormal_codes", v_values="subnormal_codes")
 ZEROS = Case(dtype="fp32", k_values="negative_zero", v_values="negative_zero")
@@ -92,6 +93,8 @@ def noise(x: Floats) -> Codes:
         (lambda x: bits.encode(x, "e5m2"), "format-confusion", CASE),
         (lambda x: bits.encode(x, "e4m3fnuz"), "format-confusion", CASE),
         (lambda x: bits.encode(x, "int8"), "format-confusion", CASE),
+        (lambda x: e4m3(x) & 0x7F, "format-confusion", CASE),
+        (lambda x: e4m3(x) ^ 0x40, "format-confusion", MANY),
         (lambda x: np.nan_to_num(x).astype(np.int64).astype(np.uint8), "numeric-store", CASE),
         (lambda x: np.clip(np.nan_to_num(x), 0, 255).astype(np.uint8), "numeric-store", CASE),
         (lambda x: np.where(x < 0, bits.encode(x, rounding="rtz"), e4m3(x)), "rounding-mode", CASE),
@@ -190,6 +193,57 @@ def test_right_kernels_are_diagnosed_with_nothing() -> None:
         assert found(store, case) == ()
     emission = emulate(given_store(0.125, 0.0625), Case(), GIVEN, Form(scales="none"))
     assert diagnose(emission, judge(emission)) == ()
+
+
+def turned(codes: Codes) -> Codes:
+    """Their nibbles exchanged."""
+    return np.asarray(codes << np.uint8(4) | codes >> np.uint8(4), np.uint8)
+
+
+def test_another_encoding_is_recovered_as_a_table() -> None:
+    """An encoding that nobody knows is told by each code having one other, everywhere; what it is, is said by three."""
+    made = found(kernel(lambda x: turned(e4m3(x))), MANY)
+    assert [(each.fault, each.explains == each.of > 8000) for each in made] == [("format-confusion", True)] * 2
+    assert "K's codes are each one other than the right one: 0xf0 for 0x0f, 0x52 for 0x25, " in " ".join(
+        each.says for each in made
+    )
+
+
+def test_a_code_that_is_not_always_the_same_is_no_table() -> None:
+    """One token in eight has right codes: then no table gives the rest, and two codes of each are chance."""
+
+    def run(memory: Memory) -> None:
+        store(memory)
+        for slot in memory.slots[::2]:
+            memory.write("v_codes", int(slot), turned(memory.row("v_codes", int(slot))))
+
+    assert "format-confusion" in {each.fault for each in found(run, MANY)}
+    mixed = found(kernel(lambda x: np.where(np.arange(x.shape[2]) % 2, turned(e4m3(x)), e4m3(x))), MANY)
+    assert "format-confusion" not in {each.fault for each in mixed}
+
+
+def test_few_rows_leave_a_table_open() -> None:
+    """Codes that are met once or twice say nothing of an encoding: any bytes would have a table."""
+    made = found(kernel(lambda x: turned(e4m3(x))), Case(dtype="fp32", tokens=1, heads=1, head_dim=32))
+    assert not {each.fault for each in made} & {"format-confusion"}
+
+
+@pytest.mark.parametrize(
+    ("encoder", "words"),
+    [
+        (lambda codes: np.where(codes >= 0x80, np.uint8(0x80) | (np.uint8(0) - codes), codes), "a sign bit and a"),
+        (lambda codes: np.where(codes >= 0x80, np.uint8(0) - codes, codes), "those of magnitudes, without a sign"),
+        (lambda codes: codes ^ np.uint8(0x80), "those of int8 plus 128"),
+    ],
+)
+def test_integers_of_another_kind_are_named(encoder: Callable[[Codes], Codes], words: str) -> None:
+    """A sign bit and a magnitude, a magnitude alone, an offset: all of int8's codes are explained by which it is."""
+    contract = Contract(format="int8", scale=Given("tensor"))
+    run = given_run(lambda memory, tensor, x: encoder(bits.encode(x, "int8")))  # noqa: ARG005
+    emission = emulate(run, Case(), contract, Form(codes="int8", scales="none"))
+    made = diagnose(emission, judge(emission))
+    assert [(each.fault, each.explains == each.of > 0) for each in made] == [("format-confusion", True)] * 2
+    assert all(words in each.says for each in made)
 
 
 def test_random_codes_are_none_of_them() -> None:

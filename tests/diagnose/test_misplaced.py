@@ -103,6 +103,29 @@ def test_wrong_pages_are_named(kernel: Store, form: Form, fault: str, words: str
     assert sum(explained(each) for each in found[:4]) > 0.9 * found[0].of_others
 
 
+def test_pages_by_the_token_and_not_by_its_slot() -> None:
+    """Rows at both edges of a page that all go one page back are no rows one too far: their pages are the tokens' own.
+
+    V's scales, all but equal, fit other slots as well: they went where its codes did.
+    """
+
+    class ByToken(Store):
+        def __call__(self, memory: Memory) -> None:
+            number = {slot: token for token, slot in enumerate(memory.slots.tolist())}
+
+            def page_of_token(slot: int, page: int) -> tuple[int, int]:
+                return number[slot] // page, slot % page
+
+            Store(code_slot=page_of_token, scale_slot=page_of_token)(memory)
+
+    case = Case(heads=3, head_dim=64, tokens=3, slots="page_edges", v_values="constant", k_cache="head_padded")
+    found = said(emitted(ByToken(), case, PAGES))
+    assert [(each.fault, each.tensor) for each in found] == [
+        ("cache-layout", "k"), ("cache-layout", "v"), ("scale-address", "k"), ("scale-address", "v"),
+    ]  # fmt: skip
+    assert all("4 to 0, 7 to 3, in the pages that the tokens' own numbers would have" in each.says for each in found)
+
+
 def test_a_place_that_right_rows_speak_against_is_not_believed() -> None:
     """A token of number 0 whose row goes from slot 4 to 0: its own number fits it, and no other row."""
     case = Case(slots="permuted", tokens=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from judge.emulate import Bytes, Floats, Memory, emulate
+from judge.emulate import Bytes, Floats, Indices, Memory, emulate
 
 from diagnose.elsewhere import Offsets, reads
 from kvcheck.contract import Contract
@@ -14,9 +14,10 @@ from kvcheck.diagnose.origin import Map, Origin, affine
 from kvcheck.diagnose.reading import own
 from kvcheck.formats import bits
 from kvcheck.judge import judge
-from kvcheck.schema import Case, Diagnosis
+from kvcheck.schema import Case, Diagnosis, Placed, Placement
 
 PERMUTED = np.array([3, 0, 1, 2, 7, 5, 6, 4])
+
 
 #: A kernel, a case, the fault and the sentence of V.
 TABLE: dict[str, tuple[Offsets, Case, str, str]] = {
@@ -98,6 +99,38 @@ def test_an_unknown_map_is_named_with_its_figures(name: str, dtype: str) -> None
     found = _diagnosed(kernel, case)
     assert [(each.fault, each.tensor, each.explains) for each in found] == [(fault, "v", found[0].of)]
     assert found[0].says.startswith(f"V is read {how}; explains ")
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (384, "K's first row ends"),
+        (8 * 768 - 384, "K's rows end"),
+        (8 * 384, "K's rows would end if they were dense"),
+    ],
+)
+def test_a_begin_counted_from_the_sibling_is_no_shared_pitch(end: int, words: str) -> None:
+    """V taken to begin at an end of K's, with K's strides: the begin is what is wrong, and which end is said."""
+
+    def kernel(placement: Placement, own: Placed, token: Indices, head: Indices, dim: Indices) -> Indices:
+        k = placement.get("k")
+        return (k.offset - own.offset) // 2 + end + token * k.strides[0] + head * k.strides[1] + dim
+
+    found = _diagnosed(kernel, Case(k_view="kv", v_view="head_padded"))
+    assert [(each.fault, each.tensor, each.explains) for each in found] == [("offset-ignored", "v", found[0].of)]
+    assert found[0].says.startswith("V is read with token pitch 768, head pitch 128; declared 432, 144, from ")
+    assert f"(its begin is taken to be where {words}, with its strides)" in found[0].says
+
+
+def test_k_strides_from_a_begin_that_is_no_end_are_a_shared_pitch() -> None:
+    """Five elements behind V's own first one: the pitch is K's."""
+
+    def kernel(placement: Placement, _own: Placed, token: Indices, head: Indices, dim: Indices) -> Indices:
+        k = placement.get("k")
+        return 5 + token * k.strides[0] + head * k.strides[1] + dim
+
+    found = _diagnosed(kernel, Case(k_view="kv", v_view="head_padded"))
+    assert [(each.fault, each.tensor) for each in found] == [("sibling-pitch", "v")]
 
 
 def _diagnosed(kernel: Offsets, case: Case) -> tuple[Diagnosis, ...]:

@@ -1,0 +1,91 @@
+"""Populations of an amax where a scale is one of several in a row, or one for many rows: named by what they took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from judge.emulate import Floats, Kernel, Memory, e4m3, emulate
+
+from kvcheck.contract import Computed, Contract
+from kvcheck.diagnose import diagnose
+from kvcheck.judge import judge
+from kvcheck.schema import Case
+
+BLOCK = 32
+BLOCKS = Contract(scale=Computed(f"block:{BLOCK}"))
+TOKEN = Contract(scale=Computed("token"))
+CASE = Case(tokens=6, heads=3, head_dim=128)
+
+#: Rows' magnitudes → what is taken for the amax of each scale.
+Amax = Callable[[Floats], Floats]
+
+
+def blocks(x: Floats) -> Floats:
+    """The amax of each block: `[tokens, heads, blocks]`."""
+    return np.asarray(x.reshape(*x.shape[:2], -1, BLOCK).max(axis=3))
+
+
+def head_for_blocks(x: Floats) -> Floats:
+    """One amax for all blocks of a head."""
+    return np.broadcast_to(x.max(axis=2, keepdims=True), blocks(x).shape)
+
+
+def pairs(x: Floats) -> Floats:
+    """One amax for two blocks."""
+    return np.repeat(np.maximum(blocks(x)[:, :, ::2], blocks(x)[:, :, 1::2]), 2, axis=2)
+
+
+def store(amax: Amax, group: int) -> Kernel:
+    """A store whose scales are those of `amax`, each for so many elements of a head; 0 for all heads of a token."""
+
+    def run(memory: Memory) -> None:
+        for tensor in ("k", "v"):
+            x = memory.read(tensor)
+            scale = np.asarray(amax(np.abs(x)) / np.float32(448), np.float32)
+            each = np.repeat(scale, group, axis=2) if group else scale[:, None, None]
+            codes = e4m3(x / each)
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot, codes[token])
+                memory.write(f"{tensor}_scales", slot, scale[token])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("contract", "amax", "words"),
+    [
+        (BLOCKS, head_for_blocks, "the whole head"),
+        (BLOCKS, pairs, "2 blocks together"),
+        (BLOCKS, lambda x: np.roll(blocks(x), -1, axis=2), "the block behind"),
+        (BLOCKS, lambda x: np.roll(blocks(x), 1, axis=2), "the block before"),
+        (TOKEN, lambda x: x[:, 0].max(axis=1), "the first head"),
+        (TOKEN, lambda x: x[:, -1].max(axis=1), "the last head"),
+    ],
+)
+def test_a_population_of_the_wrong_blocks_or_heads_is_named(contract: Contract, amax: Amax, words: str) -> None:
+    """Every wrong scale and code of both tensors is explained by it."""
+    emission = emulate(store(amax, BLOCK if contract is BLOCKS else 0), CASE, contract)
+    found = diagnose(emission, judge(emission))
+    assert [each.fault for each in found] == ["amax-population"] * 2
+    assert all(f"largest magnitude of {words}, and its codes are theirs" in each.says for each in found)
+    assert all(each.explains == each.of > 0 for each in found)
+    assert "unexplained" not in found[-1].evidence
+
+
+@pytest.mark.parametrize(("contract", "group"), [(BLOCKS, BLOCK), (TOKEN, 0)])
+def test_the_right_population_is_none_of_them(contract: Contract, group: int) -> None:
+    """A right store passes, so that the cases above show the population and nothing else."""
+    amax = blocks if group else lambda x: x.max(axis=(1, 2))
+    emission = emulate(store(amax, group), CASE, contract)
+    assert judge(emission).outcome == "pass"
+
+
+def test_one_block_and_one_head_have_no_other() -> None:
+    """A head of one block, or a token of one head, is whole: what is wrong there is none of these populations."""
+    for contract, case, group in ((BLOCKS, Case(head_dim=BLOCK), BLOCK), (TOKEN, Case(heads=1), 0)):
+        half = lambda x: np.asarray((blocks(x) if group else x.max(axis=(1, 2))) * np.float32(0.3))  # noqa: B023, E731
+        emission = emulate(store(half, group), case, contract)
+        found = diagnose(emission, judge(emission))
+        assert not any("block" in each.says or "head" in each.says for each in found)
