@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,6 +21,7 @@ from kvcheck.lowering.compile_facts import CompileAnswer, CompileRequest
 from kvcheck.lowering.facts import CompileFact
 from kvcheck.lowering.messages import described, one_line
 from kvcheck.lowering.offline import compiling
+from kvcheck.run.scratch import scratch
 from kvcheck.schema import Case
 from kvcheck.targets.engine import add_engine_roots
 from kvcheck.targets.load import load
@@ -51,8 +51,8 @@ def _answer(request: CompileRequest) -> CompileAnswer:
 
 def _in_child(arch: str, targets: list[Target], cases: tuple[Case, ...]) -> tuple[CompileFact, ...]:
     """The facts of one arch, found in a forked child."""
-    with tempfile.TemporaryDirectory() as folder:
-        answer, log = Path(folder, "facts.json"), Path(folder, "log.txt")
+    with scratch() as folder:
+        answer, log = folder / "facts.json", folder / "log.txt"
         child = os.fork()
         if child == 0:
             with contextlib.suppress(BaseException):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import tempfile
 
 import torch
 
 from kvcheck.kernels.store import store
 from kvcheck.run.case import run_case
 from kvcheck.run.protocol import Job
+from kvcheck.run.scratch import scratch
 from kvcheck.schema import Case
 
 #: A case that is soon done and takes every step.
@@ -22,8 +22,8 @@ def rehearse_interpreted() -> None:
     On the CPU alone: a process that forks must never touch the GPU. The target under test is not called: a child must
     find it as the import left it.
     """
-    with tempfile.TemporaryDirectory(prefix="kvcheck-") as folder:
-        run_case(Job(-1, store.name, SMALL, folder, 60.0), store, torch.device("cpu"))
+    with scratch() as folder:
+        run_case(Job(-1, store.name, SMALL, str(folder), 60.0), store, torch.device("cpu"))
 
 
 def share_memory() -> None:

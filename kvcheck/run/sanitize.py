@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 from kvcheck.errors import SelectionError
 from kvcheck.run.compute_sanitizer import MISSING, Sanitizer, find
@@ -16,6 +14,7 @@ from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery
 from kvcheck.run.proof import doubts
 from kvcheck.run.protocol import Hello, TargetInfo
+from kvcheck.run.scratch import scratch
 from kvcheck.run.session import run_target
 from kvcheck.run.tools import Setup, Way, expandable, run_under_tools
 from kvcheck.sanitizer.replay.known_bad import Tool
@@ -82,6 +81,6 @@ class Witnesses:
     def _doubts(self) -> dict[str, str]:
         """The tools, and why one of them is not to be believed here."""
         tools = self._asked.tools or TOOLS
-        with tempfile.TemporaryDirectory(prefix="kvcheck-") as folder, ThreadPoolExecutor(len(tools)) as pool:
-            said = pool.map(lambda tool: doubts(self._sanitizer, tool, Path(folder)), tools)
+        with scratch() as folder, ThreadPoolExecutor(len(tools)) as pool:
+            said = pool.map(lambda tool: doubts(self._sanitizer, tool, folder), tools)
             return dict(zip(tools, said, strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -30,6 +29,7 @@ from kvcheck.run.repeated import with_repetition
 from kvcheck.run.result import not_run, result_of
 from kvcheck.run.room import no_room
 from kvcheck.run.sanitized import with_runs
+from kvcheck.run.scratch import scratch
 from kvcheck.run.shadowed import read
 from kvcheck.schema import Case, CaseResult, Outcome, Placement, ProcessVerdict
 from kvcheck.targets.limits import outside_limits
@@ -100,8 +100,8 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
     The nurseries `beside` have the same target loaded, and share the cases. Without judges, cases are judged here.
     Cases that `earlier` knows by their id are not run again.
     """
-    with tempfile.TemporaryDirectory(prefix="kvcheck-") as folder:
-        run = _Run(cases, info, options, Path(folder), on_result)
+    with scratch() as folder:
+        run = _Run(cases, info, options, folder, on_result)
         keys: dict[int, Hashable] = {}
         runnable: list[int] = []
         most = limits_here().resident

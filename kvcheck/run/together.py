@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import random
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median_high
 
 import msgspec
@@ -16,6 +14,7 @@ from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery, NurseryLostError
 from kvcheck.run.protocol import TargetInfo
 from kvcheck.run.repeated import with_repetition
+from kvcheck.run.scratch import scratch
 from kvcheck.run.several import Desk
 from kvcheck.schema import Case, CaseResult, Diagnosis, Outcome, Together
 
@@ -68,8 +67,8 @@ def run_together(
     picked = drawn(cases, results)
     if len(picked) < 2:
         return list(results), Together(not_run="fewer than two cases pass that could share a process")
-    with tempfile.TemporaryDirectory(prefix="kvcheck-") as root:
-        desk = Desk(nursery, info, cases, options, Path(root))
+    with scratch() as root:
+        desk = Desk(nursery, info, cases, options, root)
         found = list(results)
         try:
             compared, unlike = _compare(desk, picked, found)

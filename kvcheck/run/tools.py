@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,6 +21,7 @@ from kvcheck.run.protocol import TargetInfo
 from kvcheck.run.replayed import launch_whole, layout_for, replay, scene_of, single_rows
 from kvcheck.run.sanitized import with_runs
 from kvcheck.run.saw import saw
+from kvcheck.run.scratch import scratch
 from kvcheck.run.session import run_target
 from kvcheck.run.whole import Asked
 from kvcheck.sanitizer.replay.recording import Recording
@@ -74,12 +74,12 @@ def run_under_tools(
     by_id = {case_id(case): case for case in cases}
     lock = threading.Lock()
     futures: dict[str, Future[CaseResult]] = {}
-    with tempfile.TemporaryDirectory(prefix="kvcheck-") as folder, ThreadPoolExecutor(options.jobs) as pool:
-        records = Path(folder) / "records"
+    with scratch() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        records = folder / "records"
         records.mkdir()
 
         def look(result: CaseResult) -> CaseResult:
-            place = Path(folder) / result.id
+            place = folder / result.id
             place.mkdir()
             found = under_tools(by_id[result.id], result, records / f"{result.id}.msgpack", setup, place)
             with lock:

@@ -1,0 +1,160 @@
+"""Folders of temporary files: each is removed, by its own process or by a later one, and never while it is in use."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from kvcheck.run import scratch as module
+from kvcheck.run.scratch import PREFIX, scratch, sweep
+
+from .command import KERNELS, environment, matrix, start, write_matrix
+from .processes import wait_for
+
+HOLDS = """
+import sys
+from kvcheck.run.scratch import scratch
+with scratch() as folder:
+    (folder / "file").write_text("mine")
+    print(folder, flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of temporary files of this test and what it starts."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return folder
+
+
+def _holder() -> tuple[subprocess.Popen[str], Path]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDS], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    return process, Path(process.stdout.readline().strip())
+
+
+def test_it_goes_with_the_block(place: Path) -> None:
+    """Whatever lies in it."""
+    with scratch() as folder:
+        (folder / "more").mkdir()
+        assert folder.parent == place
+    assert list(place.iterdir()) == []
+
+
+def test_the_folder_of_a_live_process_stays_and_that_of_a_killed_one_goes(place: Path) -> None:
+    """Whoever starts next removes it."""
+    live, kept = _holder()
+    killed, left = _holder()
+    try:
+        killed.kill()
+        killed.wait(timeout=60)
+        assert (left / "file").exists()
+        with scratch() as folder:
+            assert sorted(place.iterdir()) == sorted([kept, folder])
+        assert (kept / "file").read_text(encoding="utf-8") == "mine"
+        live.communicate("\n", timeout=60)
+        assert list(place.iterdir()) == []
+    finally:
+        live.kill()
+        for process in (live, killed):
+            process.communicate()
+
+
+def test_what_is_no_run_s_folder_is_left_alone(place: Path) -> None:
+    """Another's name, a file, a link to somewhere else, and what another user made."""
+    (place / "kvcheck-notes").mkdir()
+    (place / f"{PREFIX}file").touch()
+    (place / "elsewhere").mkdir()
+    (place / f"{PREFIX}link").symlink_to(place / "elsewhere")
+    before = sorted(place.iterdir())
+    sweep(place)
+    assert sorted(place.iterdir()) == before
+    sweep(place / "not there")
+
+
+def test_what_another_user_made_is_left_alone(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may not even be visible whether that user's process lives."""
+    (place / f"{PREFIX}theirs").mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: place.stat().st_uid + 1)
+    sweep(place)
+    assert (place / f"{PREFIX}theirs").exists()
+
+
+def test_where_there_are_no_locks_nothing_is_swept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run works there all the same, and removes its own."""
+    (place / f"{PREFIX}somebody's").mkdir()
+
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks here")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with scratch() as folder:
+        assert folder.is_dir()
+    assert [path.name for path in place.iterdir()] == [f"{PREFIX}somebody's"]
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_folder_that_another_finds_too_early_is_not_used(
+    removed: bool, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had no lock yet: the other has it locked, or has removed it. The next one is this run's."""
+    original = module._locked
+    taken: list[int] = []
+
+    def locked(folder: Path) -> int:
+        if not taken:
+            taken.append(original(folder))
+            if removed:
+                folder.rmdir()
+        return original(folder)
+
+    monkeypatch.setattr(module, "_locked", locked)
+    with scratch() as folder:
+        assert folder.is_dir()
+    os.close(taken[0])
+    assert len(list(place.iterdir())) == (0 if removed else 1)
+
+
+def test_a_folder_that_is_removed_once_it_is_locked_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other had it locked first, and was done with it between two looks."""
+    original = module._locked
+    gone: list[Path] = []
+
+    def locked(folder: Path) -> int:
+        lock = original(folder)
+        if not gone:
+            gone.append(folder)
+            folder.rmdir()
+        return lock
+
+    monkeypatch.setattr(module, "_locked", locked)
+    with scratch() as folder:
+        assert folder.is_dir()
+        assert folder != gone[0]
+    assert list(place.iterdir()) == []
+
+
+def test_the_folder_of_a_killed_run_goes_with_the_next(place: Path, tmp_path: Path) -> None:
+    """SIGKILL while cases run; the next run leaves nothing of either."""
+    cases = write_matrix(tmp_path / "cases.toml", heads=list(range(1, 40)), tokens=1, head_dim=8)
+    process = start("matrix", cases, "--target", KERNELS / "slow.py", "--device", "cpu", "--out", "out", cwd=tmp_path)
+    with process:
+        wait_for(lambda: list(place.glob(f"{PREFIX}*/*")))
+        process.kill()
+    assert list(place.glob(f"{PREFIX}*"))
+    one = write_matrix(tmp_path / "one.toml", heads=[1], tokens=1, head_dim=8)
+    assert matrix(tmp_path / "next", one, "--target", KERNELS / "slow.py").code == 0
+    wait_for(lambda: not list(place.glob(f"{PREFIX}*")))
