@@ -7,16 +7,14 @@ import time
 from collections.abc import Sequence
 from statistics import median_high
 
-import msgspec
-
 from kvcheck.matrix.ids import axes_of
+from kvcheck.run.blame import SLUG, blame, same
 from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery, NurseryLostError
 from kvcheck.run.protocol import TargetInfo
-from kvcheck.run.repeated import with_repetition
 from kvcheck.run.scratch import scratch
 from kvcheck.run.several import Desk
-from kvcheck.schema import Case, CaseResult, Diagnosis, Outcome, Together
+from kvcheck.schema import Case, CaseResult, Together
 
 #: Cases that are drawn: one of so many, and at least and at most so many. Each runs twice.
 ONE_OF = 40
@@ -25,8 +23,6 @@ LEAST, MOST = 3, 9
 #: Layouts that make memory of a process of its own: torch is told of one before it first allocates, and the end at a
 #: fence is told apart by it.
 APART = frozenset({"exact", "fence", "fence-before"})
-
-SLUG = "order-dependent"
 
 
 def drawn(cases: Sequence[Case], results: Sequence[CaseResult]) -> list[int]:
@@ -96,40 +92,5 @@ def _compare(desk: Desk, picked: Sequence[int], found: list[CaseResult]) -> tupl
                 if not same(found[number], result):
                     suspects.setdefault(number, (order[:place], result))
     if suspects:
-        _blame(desk, suspects, found)
+        blame(desk, suspects, found, declared=desk.options.expect_declared and desk.info.declares == SLUG)
     return len(behind), list(suspects)
-
-
-def _blame(desk: Desk, suspects: dict[int, tuple[list[int], CaseResult]], found: list[CaseResult]) -> None:
-    """Find out whether each suspect still passes by itself, and which case changes what the first of them stores."""
-    declared = desk.options.expect_declared and desk.info.declares == SLUG
-    first, (before, _) = next(iter(suspects.items()))
-    ran = desk.run([*([number] for number in suspects), *([number, first] for number in before)])
-    alone = dict(zip(suspects, (results[-1] for results in ran), strict=False))
-    pairs = zip(before, (results[-1] for results in ran[len(suspects) :]), strict=True)
-    culprit = next((number for number, result in pairs if result and not same(found[first], result)), None)
-    for number, (prefix, result) in suspects.items():
-        again = alone[number]
-        if again is not None and not same(found[number], again):
-            found[number] = with_repetition(found[number], again, 2)
-            continue
-        blamed = [culprit] if number == first and culprit is not None else prefix
-        found[number] = order_dependent(found[number], result, [found[one].id for one in blamed], declared=declared)
-
-
-def same(result: CaseResult, other: CaseResult) -> bool:
-    """Whether a case has passed in two processes, with the same bytes."""
-    return (result.outcome, result.digest) == (other.outcome, other.digest)
-
-
-def order_dependent(alone: CaseResult, other: CaseResult, before: Sequence[str], *, declared: bool) -> CaseResult:
-    """The result of a case that passes alone, and does not, or not with the same bytes, behind the cases `before`."""
-    what = "it stores other bytes, though right ones"
-    if other.outcome != "pass":
-        what = f"it ends as {other.outcome}{f': {other.reason}' if other.reason else ''}"
-    says = f"passes in a process of its own; run behind {', '.join(before)} in one process {what}"
-    outcome: Outcome = "xfail" if declared else "violation"
-    evidence: dict[str, int | float | str | list[int]] = {"before": ", ".join(before), "outcome": other.outcome}
-    return msgspec.structs.replace(
-        alone, outcome=outcome, reason=f"{SLUG}: {says}", diagnosis=(Diagnosis(SLUG, "", 0, 0, says, evidence),)
-    )

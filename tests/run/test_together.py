@@ -10,8 +10,8 @@ import pytest
 from kvcheck.run.pool import NurseryLostError
 from kvcheck.run.result import not_run
 from kvcheck.run.several import Desk
-from kvcheck.run.together import APART, LEAST, MOST, drawn, order_dependent, same
-from kvcheck.schema import Case, CaseResult, CodesVerdict, Digest, Outcome
+from kvcheck.run.together import APART, LEAST, MOST, drawn
+from kvcheck.schema import Case, CaseResult, CodesVerdict, Outcome
 
 from .command import KERNELS, Ran, matrix, write_matrix
 
@@ -41,33 +41,6 @@ def test_a_few_are_drawn_the_same_every_time_small_and_unlike() -> None:
     assert len(set(drawn(many, [_passing(case) for case in many]))) == MOST
     assert drawn(cases[:1], [_passing(cases[0])]) == [0]
     assert drawn([], []) == []
-
-
-def test_equal_bytes_and_outcomes_are_the_same() -> None:
-    """The time a case took does not matter."""
-    one = msgspec.structs.replace(_passing(Case()), digest=Digest("aa", "bb"))
-    assert same(one, msgspec.structs.replace(one, seconds=9.0))
-    assert not same(one, msgspec.structs.replace(one, digest=Digest("aa", "cc")))
-    assert not same(one, msgspec.structs.replace(one, outcome="mismatch"))
-
-
-@pytest.mark.parametrize(
-    ("outcome", "reason", "says"),
-    [
-        ("pass", "", "run behind aa, bb in one process it stores other bytes, though right ones"),
-        ("mismatch", "3 codes wrong", "run behind aa, bb in one process it ends as mismatch: 3 codes wrong"),
-        ("refused", "", "run behind aa, bb in one process it ends as refused"),
-    ],
-)
-def test_the_sentence_says_which_case_and_what_ran_before_it(outcome: Outcome, reason: str, says: str) -> None:
-    """A violation; an expected failure where it is the fault that a known-bad kernel declares."""
-    other = not_run(Case(), outcome, reason)
-    result = order_dependent(_passing(Case()), other, ["aa", "bb"], declared=False)
-    (diagnosis,) = result.diagnosis
-    assert (result.outcome, diagnosis.fault) == ("violation", "order-dependent")
-    assert diagnosis.says == f"passes in a process of its own; {says}"
-    assert result.reason == f"order-dependent: {diagnosis.says}"
-    assert order_dependent(_passing(Case()), other, ["aa"], declared=True).outcome == "xfail"
 
 
 def _line(ran: Ran) -> str:
