@@ -10,8 +10,8 @@ import msgspec
 from kvcheck.run.repeated import with_repetition
 from kvcheck.schema import CaseResult, Diagnosis, Outcome
 
-#: Processes that run a suspect once more: by itself, and behind the same cases. A kernel that is wrong by chance would
-#: have to be right in all of these and wrong in all of those: at worst once in 200 times.
+#: Processes that run a suspect once more: by itself, and behind the same cases. One that is wrong by chance would have
+#: to be right in all of the first and wrong in all of the others: once in 200 times where chance is worst, at 3 in 8.
 ALONE, BEHIND = 4, 2
 
 SLUG = "order-dependent"

@@ -12,7 +12,7 @@ from kvcheck.errors import KvcheckError
 from kvcheck.run.judge_worker import Question, answer
 from kvcheck.run.judges import Judges
 from kvcheck.run.order import Order
-from kvcheck.run.pool import Nursery, NurseryLostError
+from kvcheck.run.pool import LOOK, Nursery, NurseryLostError
 from kvcheck.run.protocol import Ended, Job
 from kvcheck.schema import CaseResult
 
@@ -23,9 +23,6 @@ AHEAD = 4
 #: that a judge has.
 GRACE = 30.0
 JUDGE_LIMIT = 300.0
-
-#: Seconds after which the loop looks for those that have stopped speaking.
-LOOK = 1.0
 
 #: Seconds that a run which is stopped waits for cases that have ended to be judged.
 PATIENCE = 3.0
@@ -108,6 +105,7 @@ class Feed:
                     lanes[ready].heard = time.monotonic()
                     self._guarded(lanes[ready], self._take)
             for lane in self._lanes:
+                lane.nursery.wake()
                 if lane.silent(time.monotonic()):
                     self._guarded(lane, _lost)
             if self._judges is not None:

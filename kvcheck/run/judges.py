@@ -17,6 +17,7 @@ from typing import IO
 import msgspec
 
 from kvcheck.run.judge_worker import DONE, RESULT, Question
+from kvcheck.run.outside import Waker
 from kvcheck.run.result import not_run
 from kvcheck.schema import CaseResult
 
@@ -32,6 +33,10 @@ class _Worker:
     """When it was asked."""
     late: bool = False
     """Whether it was killed for its silence."""
+
+    def __post_init__(self) -> None:
+        """Watch it."""
+        self.waker = Waker(self.process.pid)
 
     def answers(self) -> IO[bytes]:
         """The pipe on which it says that a result lies in its file."""
@@ -88,8 +93,9 @@ class Judges:
             _end(worker)
 
     def end_silent(self, seconds: float) -> None:
-        """Kill judges that have had a question for longer: their pipes end, and say so."""
+        """Kill judges that have had a question for longer: their pipes end, and say so. Those stopped are continued."""
         for worker in self._workers:
+            worker.waker.look()
             if worker.question is not None and time.monotonic() > worker.since + seconds:
                 worker.late = True
                 with contextlib.suppress(ProcessLookupError):

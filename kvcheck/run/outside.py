@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 from kvcheck.memory.fault_signals import made_by_an_instruction, on_signal, sender_of
@@ -16,6 +17,9 @@ from kvcheck.run.protocol import SENDER, STAGE
 
 #: Signals by which people, terminals, service managers and kernels short of memory end processes.
 SENT = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT})
+
+#: Seconds for which a process of the run's own may be stopped.
+STOPPED = 5.0
 
 #: Signals of a failing instruction.
 RAISED = (signal.SIGSEGV, signal.SIGBUS)
@@ -41,6 +45,30 @@ def killed_from_outside(number: int | None, folder: Path) -> bool:
     if number is None:
         return False
     return number in SENT or (folder / SENDER).exists() or not (folder / STAGE).exists()
+
+
+class Waker:
+    """Continues a process of the run's own that a signal has stopped, after a while: the run would wait for it.
+
+    Who wants a run to pause stops the run.
+    """
+
+    def __init__(self, pid: int) -> None:
+        """Of one process, which is not looked at yet."""
+        self._pid = pid
+        self._since: float | None = None
+
+    def look(self) -> None:
+        """See whether it is stopped. To be called every second or so."""
+        now = time.monotonic()
+        if not stopped(self._pid):
+            self._since = None
+        elif self._since is None:
+            self._since = now
+        elif now > self._since + STOPPED:
+            self._since = None
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGCONT)
 
 
 def stopped(pid: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import subprocess
@@ -23,11 +24,16 @@ from kvcheck.run.interrupts import Held
 from kvcheck.run.kernel_cache import kernel_cache
 from kvcheck.run.marked import end_marked, kill
 from kvcheck.run.options import Options
+from kvcheck.run.outside import Waker
 from kvcheck.run.protocol import MARK, Ended, Hello, Job, spoken
 from kvcheck.targets.engine import ENGINE_PATH
 
 #: Libraries that start threads at import do not when told so before: a process with threads is not safe to fork.
 SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+#: Seconds after which whoever waits looks for processes that have been stopped.
+LOOK = 1.0
 
 
 class NurseryLostError(Exception):
@@ -75,6 +81,7 @@ class Nursery:
                     env={**_environment(self._device), MARK: self.mark, ENGINE_PATH: self._engines},
                 )  # fmt: skip
                 self._process = process
+            self._waker = Waker(process.pid)
             self._ended: deque[Ended] = deque()
             self._rest = b""
             try:
@@ -97,7 +104,10 @@ class Nursery:
         """
         until = time.monotonic() + self.load_timeout
         answers, rest = self.answers().fileno(), b""
-        while wait([answers], left := until - time.monotonic()) and left > 0:
+        while (left := until - time.monotonic()) > 0:
+            self.wake()
+            if not wait([answers], min(left, LOOK)):
+                continue
             data = os.read(answers, 1 << 16)
             if not data:
                 return None
@@ -132,11 +142,18 @@ class Nursery:
 
     def next_ended(self, seconds: float | None = None) -> Ended:
         """Wait for the next child that ends. Raises NurseryLostError where the nursery dies first, or says nothing."""
+        until = math.inf if seconds is None else time.monotonic() + seconds
         while not self._ended:
-            if not wait([self.answers().fileno()], seconds):
+            self.wake()
+            if wait([self.answers().fileno()], LOOK):
+                self._read()
+            elif time.monotonic() > until:
                 raise NurseryLostError
-            self._read()
         return self._ended.popleft()
+
+    def wake(self) -> None:
+        """Continue it where a signal has stopped it. To be called every second or so."""
+        self._waker.look()
 
     def take(self) -> list[Ended]:
         """The children that have ended since, where `answers` is ready. Raises NurseryLostError."""

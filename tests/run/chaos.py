@@ -22,9 +22,8 @@ from .processes import children, command_line, is_running
 Who = Literal["case", "nursery", "judge", "run"]
 Blow = tuple[Who, signal.Signals]
 
-#: What happens in ten kills. Of nurseries, judges and runs those that stop are left out: waiting for them to speak
-#: takes half a minute and more each time.
-TEN: tuple[Blow, ...] = (
+#: What happens in twelve blows. Of runs those that stop are left out: nobody but whoever stopped one continues it.
+TWELVE: tuple[Blow, ...] = (
     ("case", signal.SIGKILL),
     ("case", signal.SIGKILL),
     ("case", signal.SIGSEGV),
@@ -33,7 +32,9 @@ TEN: tuple[Blow, ...] = (
     ("case", signal.SIGTERM),
     ("nursery", signal.SIGKILL),
     ("judge", signal.SIGKILL),
+    ("nursery", signal.SIGSTOP),
     ("judge", signal.SIGSEGV),
+    ("judge", signal.SIGSTOP),
     ("run", signal.SIGKILL),
 )
 
@@ -54,7 +55,7 @@ class Chaos:
 
         Fails where the run is over before the last of them.
         """
-        blows = [TEN[number % len(TEN)] for number in range(kills)]
+        blows = [TWELVE[number % len(TWELVE)] for number in range(kills)]
         self.generator.shuffle(blows)
         process = self._start()
         for number, (who, how) in enumerate(blows):

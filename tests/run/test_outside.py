@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from kvcheck.memory.overrun import FAULT
-from kvcheck.run import confirm
+from kvcheck.run import confirm, outside
 from kvcheck.run.outside import killed_from_outside, stopped
 from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import SENDER, STAGE, Ended, Job
@@ -137,3 +137,21 @@ def test_a_fresh_interpreter_that_somebody_kills_runs_once_more(
 
 def _killed() -> Ended:
     return Ended(0, None, signal.SIGKILL, 0.1, timed_out=False, outside=True)
+
+
+def test_a_process_is_continued_only_once_it_has_been_stopped_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that runs meanwhile begins anew; one that is gone needs nobody."""
+    now = [0.0]
+    monkeypatch.setattr("kvcheck.run.outside.time.monotonic", lambda: now[0])
+    states = iter([True, False, True, True, True, True, True])
+    sent: list[int] = []
+    monkeypatch.setattr(outside, "stopped", lambda _: next(states))
+    monkeypatch.setattr("kvcheck.run.outside.os.kill", lambda _, number: sent.append(number))
+    waker = outside.Waker(1)
+    seen = []
+    for moment in (0, 4, 8, 12, 14, 15, 21):
+        now[0] = float(moment)
+        waker.look()
+        seen.append(len(sent))
+    assert seen == [0, 0, 0, 0, 1, 1, 2]
+    assert set(sent) == {signal.SIGCONT}
