@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -114,7 +115,11 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
 
 def _note(stage: Path, what: str) -> None:
     try:
-        stage.write_text(what)
+        file = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            os.write(file, what.encode())
+        finally:
+            os.close(file)
     except OSError as error:
         raise UnwritableError(f"{stage.name} could not be written: {error.strerror or error}") from error
 

@@ -10,6 +10,7 @@ from kvcheck.kernels.store import store
 from kvcheck.run.case import run_case
 from kvcheck.run.protocol import Job
 from kvcheck.run.scratch import scratch
+from kvcheck.run.untouched import remember
 from kvcheck.schema import Case
 
 #: A case that is soon done and takes every step.
@@ -27,6 +28,7 @@ def rehearse_interpreted() -> None:
 
 
 def share_memory() -> None:
-    """Keep the garbage collector off what is loaded: what it writes to, every child would have to copy."""
+    """Keep off what is loaded: what the garbage collector writes to, or a look at it does, every child has to copy."""
+    remember()
     gc.collect()
     gc.freeze()

@@ -13,6 +13,8 @@ from types import FunctionType, ModuleType
 import numpy as np
 import torch
 
+from kvcheck.run.dict_versions import Versions, members_of
+
 #: Whose functions may stand in kvcheck's modules, beside the standard library's.
 _KNOWN = frozenset(
     {"kvcheck", "cuda", "importlib_metadata", "msgspec", "numpy", "torch", "triton", "typer", "typing_extensions"}
@@ -27,14 +29,25 @@ _READ_BY: tuple[tuple[type | ModuleType, tuple[str, ...]], ...] = (
 )
 
 
+#: What kvcheck's modules and classes were when nothing was replaced: one, once this process has looked.
+_CLEAN: list[Versions] = []
+
+
 class TamperedError(Exception):
     """A target has replaced what its case is judged by."""
 
 
+def remember() -> None:
+    """Look once for all forks of this process: where nothing is replaced, they look again only at what has changed."""
+    _CLEAN.clear()
+    if replaced() is None:
+        _CLEAN.append(Versions([sys.modules, *_dictionaries()]))
+
+
 def replaced() -> str | None:
     """The first function that a target has replaced, by its full name, or None."""
-    for name, module in sorted(sys.modules.items()):
-        if name.partition(".")[0] == "kvcheck" and isinstance(module, ModuleType):
+    if not (_CLEAN and _CLEAN[0].unchanged()):
+        for name, module in _modules():
             for member, value in _functions(name, vars(module)):
                 if _foreign(value):
                     return member
@@ -43,6 +56,24 @@ def replaced() -> str | None:
             if _foreign(getattr(owner, name)):
                 return f"{owner.__name__}.{name}"
     return None
+
+
+def _modules() -> list[tuple[str, ModuleType]]:
+    """kvcheck's modules by name, as far as they are loaded."""
+    return [
+        (name, module)
+        for name, module in sorted(sys.modules.items())
+        if name.partition(".")[0] == "kvcheck" and isinstance(module, ModuleType)
+    ]
+
+
+def _dictionaries() -> Iterator[dict[str, object]]:
+    """What holds the members of kvcheck's modules, and of their own classes."""
+    for name, module in _modules():
+        yield vars(module)
+        for value in list(vars(module).values()):
+            if isinstance(value, type) and value.__module__ == name:
+                yield members_of(value)
 
 
 def _functions(where: str, members: Mapping[str, object]) -> Iterator[tuple[str, object]]:

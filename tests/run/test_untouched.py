@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 import kvcheck.run.case
+from kvcheck.kernels.store import store
 from kvcheck.memory.arena import Memory
-from kvcheck.run.untouched import replaced
+from kvcheck.run import untouched
+from kvcheck.run.case import run_case
+from kvcheck.run.dict_versions import told
+from kvcheck.run.protocol import Job
+from kvcheck.run.untouched import remember, replaced
+from kvcheck.schema import Case
 
 
 def _mine(*_: object) -> None:
@@ -22,6 +30,14 @@ class _Mine:
 
     def download(self) -> None:
         """As kvcheck's."""
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """A process that has not looked; nor has it afterwards."""
+    untouched._CLEAN.clear()
+    yield
+    untouched._CLEAN.clear()
 
 
 def test_nothing_is_replaced_in_a_process_that_runs_cases() -> None:
@@ -44,9 +60,34 @@ def test_nothing_is_replaced_in_a_process_that_runs_cases() -> None:
         (np, "array_equal", _mine, "numpy.array_equal"),
     ],
 )
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize("remembered", [False, True])
 def test_what_is_replaced_is_named(
-    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, value: object, said: str
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, value: object, said: str, *, remembered: bool
 ) -> None:
-    """A method, a property, a function that a module imports, a class, torch's and numpy's own."""
+    """A method, a property, a function that a module imports, a class, torch's and numpy's own.
+
+    So it is in a process that has looked before.
+    """
+    if remembered:
+        remember()
     monkeypatch.setattr(owner, name, value)
     assert replaced() == said
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_what_was_replaced_before_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A target that replaces something when it is imported has done so for every case."""
+    monkeypatch.setattr(Memory, "download", _mine)
+    remember()
+    assert replaced() == "kvcheck.memory.arena.Memory.download"
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_case_changes_nothing_of_kvchecks(tmp_path: Path) -> None:
+    """So that a child needs no second look: that is what a remembered one saves."""
+    job = Job(1, "store", Case(tokens=1, heads=1, head_dim=16), str(tmp_path), 60.0)
+    run_case(job, store, torch.device("cpu"))  # imports what it does late
+    remember()
+    run_case(job, store, torch.device("cpu"))
+    assert untouched._CLEAN[0].unchanged() == told()
