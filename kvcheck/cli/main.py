@@ -41,17 +41,17 @@ def _root(version: bool = typer.Option(False, "--version", help="Print the versi
         raise typer.Exit
 
 
-app.command("matrix")(matrix)
-app.command("sanitize")(sanitize)
-app.command("encode")(encode)
-app.command("compile")(compile_)
-app.command("cases")(cases)
-app.command("targets")(targets)
-app.command("doctor")(doctor)
-app.command("report")(report)
-app.command("explain")(explain)
-app.command("compare")(compare)
-app.command("merge")(merge)
+app.command("matrix", short_help="Run kernels over a matrix of cases, compare every byte.")(matrix)
+app.command("sanitize", short_help="The same, with a witness that names the wrong access.")(sanitize)
+app.command("encode", short_help="Run every input there is through an encoder.")(encode)
+app.command("compile", short_help="Compile a target for GPU archs, without a GPU.")(compile_)
+app.command("cases", short_help="List what would run.")(cases)
+app.command("targets", short_help="List what can be run; write a first adapter.")(targets)
+app.command("doctor", short_help="Say what this machine's GPU, compiler and casts do.")(doctor)
+app.command("report", short_help="Show reports as HTML, Markdown, JUnit XML or for GitHub.")(report)
+app.command("explain", short_help="Say of one case what went wrong, and where.")(explain)
+app.command("compare", short_help="List what changed from one report to another.")(compare)
+app.command("merge", short_help="Put the reports of shards together.")(merge)
 
 
 def main() -> None:

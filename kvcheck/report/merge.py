@@ -35,7 +35,7 @@ def find(folders: Sequence[Path]) -> list[tuple[Path, Report]]:
         except OSError as error:  # a folder below it that is gone, or nobody's to read
             raise ReportError(f"{one_line(str(folder))}: cannot be searched: {error.strerror or error}") from error
         if not files:
-            raise ReportError(f"{one_line(str(folder))}: holds no report.json")
+            raise ReportError(f"{one_line(str(folder))}: holds no report.json, nor does a folder below it")
         found += [(file, read(file)) for file in files]
     return found
 

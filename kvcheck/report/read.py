@@ -29,6 +29,9 @@ def read(path: Path) -> Report:
     file = path / "report.json" if path.is_dir() else path
     try:
         data = file.read_bytes()
+    except FileNotFoundError as error:
+        missing = "the folder holds no report.json" if path.is_dir() else "no such file or folder"
+        raise ReportError(f"{one_line(str(path))}: {missing}; expected a report.json, or the folder of one") from error
     except OSError as error:
         raise ReportError(f"{one_line(str(file))}: cannot be read: {error.strerror or error}") from error
     try:

@@ -81,4 +81,4 @@ def test_bad_input_is_one_line_and_exit_2(
     assert run(arguments) == 2
     error = capfd.readouterr().err
     assert "Traceback" not in error
-    assert "nowhere: cannot be read" in error or "Missing argument" in error
+    assert "nowhere: no such file or folder; expected a report.json" in error or "Missing argument" in error

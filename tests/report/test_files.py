@@ -271,9 +271,11 @@ def test_a_missing_field_is_named(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     """The path that was looked for is named."""
-    with pytest.raises(ReportError, match=r"none\.json: cannot be read: No such file or directory\Z"):
+    with pytest.raises(ReportError, match=r"none\.json: no such file or folder; expected a report\.json, "):
         read(tmp_path / "none.json")
-    with pytest.raises(ReportError, match=r"report\.json: cannot be read: No such file"):
+    with pytest.raises(
+        ReportError, match=r"the folder holds no report\.json; expected a report\.json, or the folder of one\Z"
+    ):
         read(tmp_path)
 
 
