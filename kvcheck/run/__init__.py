@@ -1,1 +1,22 @@
-"""Runs each case in a process of its own, and wires the stages together."""
+"""Runs each case in a process of its own, and wires the stages together.
+
+The run. `command` runs targets one after the other, as `options` and `devices` say; `session` runs one target's
+cases in the `order` that suits the compiler; `feed` is its loop, and `room` keeps out what the machine has no memory
+for. `journal` holds what has ended, under the `journal_key` of all that it depends on; `files` are whole or absent,
+`scratch` folders do not stay, `interrupts` come once.
+
+A case. `pool` starts a `nursery`, which forks a `child` for every job of the `protocol`; or `fresh` interpreters by
+`cold`. Before the forks there is `rehearse`, around them `kernel_cache`, `limits`, `shield`, `marked`, `outside` and
+`hanging`: what targets cost, kill or leave. In the child, `case` places, launches and writes the emission;
+`reference` proves kvcheck's own side first; `witness` sees copies and strides; `untouched`, by `dict_versions`, that
+kvcheck's functions are still its own; `failure` is an exception in words.
+
+Its result. `judges` keep a `judge_worker` each; `result` is the verdict, the diagnosis, or why there is none; `keep`
+holds emissions for later. `confirm`, `repeated`, `astray` and `together` (by `several`, with `blame`) run cases once
+more. `environment` is the machine.
+
+Beside it. `sanitize` finds a tool (`proof`: it sees); `tools` runs it by `compute_sanitizer`, over a launch that is
+`recorded` and `replayed`, or over the `whole` process; `saw` reads it, `shadowed` is the interpreter's own;
+`sanitized` joins it to the verdict. `compiled` asks a `compile_worker`. `encode_command` asks an `encode_worker` by
+`encode_protocol`, which runs `encoders` over an `encode_sweep` under `encode_watch`.
+"""
