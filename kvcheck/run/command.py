@@ -167,7 +167,7 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
     if work.options.resume:
         _say_resumed(info.name, earlier, len(work.cases))
     _forget(place, earlier.results)
-    done: list[CaseResult] = []
+    done: dict[str, CaseResult] = {}
     stopped: KeyboardInterrupt | TargetError | None = None
     together: tuple[Together, ...] = ()
     compiled: tuple[CompileFact, ...] = ()
@@ -178,42 +178,36 @@ def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: Target
 
         def on_result(result: CaseResult) -> None:
             with Held():
-                # A case that is to run several times is not finished by its first.
-                _add(journal, () if work.options.repeat > 1 else (result,), earlier)
-                done.append(result)
-                progress.advance(result)
+                if earlier.results.get(result.id) != result:
+                    journal.add(result)
+                if result.id not in done:
+                    progress.advance(result)
+                done[result.id] = result
 
         options = replace(work.options, keep=place / "cases")
         try:
             with Heard():
                 if work.witnesses is not None:
-                    done[:] = work.witnesses.run(nursery, spec, info, work.cases, options, on_result)
+                    ran = work.witnesses.run(nursery, spec, info, work.cases, options, on_result)
                 else:
-                    done[:] = run_target(
+                    ran = run_target(
                         nursery, info, work.cases, options, on_result,
                         beside=beside, judges=work.judges, earlier=earlier.results,
                     )  # fmt: skip
-                _add(journal, done if work.options.repeat > 1 else (), earlier)
+                done = {result.id: result for result in ran}
                 if work.witnesses is None:
-                    done[:], found = run_together(nursery, info, work.cases, done, options)
-                    together = (found,)
+                    ended, found = run_together(nursery, info, work.cases, ran, options)
+                    done, together = {result.id: result for result in ended}, (found,)
                 compiled = compiling.facts()
         except (KeyboardInterrupt, TargetError) as reason:
             stopped = reason
-    report = _report(done, work, hello, info)
+    report = _report(tuple(done.values()), work, hello, info)
     if stopped is None:
         report = msgspec.structs.replace(report, compiled=compiled, together=together)
     work.reports.append(report)
     work.written.append(write(report, work.out, strict=work.strict, taken=work.folders()))
     if stopped is not None:
         raise stopped
-
-
-def _add(journal: Journal, results: Sequence[CaseResult], earlier: Kept) -> None:
-    """Write down what an earlier run had not."""
-    for result in results:
-        if result.id not in earlier.results:
-            journal.add(result)
 
 
 def _together(nurseries: Sequence[Nursery]) -> Hello:

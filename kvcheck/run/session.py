@@ -95,10 +95,11 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
     judges: Judges | None = None,
     earlier: Mapping[str, CaseResult] = MappingProxyType({}),
 ) -> tuple[CaseResult, ...]:
-    """The results of all cases, in the cases' order. `on_result` is called with each as it comes.
+    """The results of all cases, in the cases' order.
 
+    `on_result` is called with each as it comes, and once more with what each further process has made of it.
     The nurseries `beside` have the same target loaded, and share the cases. Without judges, cases are judged here.
-    Cases that `earlier` knows by their id are not run again.
+    Cases that `earlier` knows by their id are not run again, but by as many more processes as were asked for.
     """
     with scratch() as folder:
         run = _Run(cases, info, options, folder, on_result)
@@ -135,15 +136,21 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
 def _repeat(run: _Run, nurseries: Sequence[Nursery], judges: Judges | None, keys: Mapping[int, Hashable]) -> None:
     """Run every case that passes in more processes, as often as was asked, and compare their bytes."""
     for process in range(2, run.options.repeat + 1):
-        passed = [number for number in sorted(run.results) if run.results[number].outcome == "pass"]
+        due = {
+            result.id: number
+            for number, result in sorted(run.results.items())
+            if result.outcome == "pass" and result.determinism.processes < process
+        }
         root = run.root / f"process-{process}"
         root.mkdir(parents=True)
-        again = _Run(run.cases, run.info, replace(run.options, keep=None, records=None), root, lambda _: None)
-        Feed(
-            nurseries, judges, Order(passed, {number: keys[number] for number in passed if number in keys}), again
-        ).run()
-        for number, result in again.results.items():
-            run.results[number] = with_repetition(run.results[number], result, process)
+
+        def on_result(result: CaseResult, process: int = process, due: Mapping[str, int] = due) -> None:
+            number = due[result.id]
+            run.done(number, with_repetition(run.results[number], result, process))
+
+        again = _Run(run.cases, run.info, replace(run.options, keep=None, records=None), root, on_result)
+        order = Order(due.values(), {number: keys[number] for number in due.values() if number in keys})
+        Feed(nurseries, judges, order, again).run()
 
 
 def _confirm(run: _Run, nursery: Nursery) -> None:

@@ -47,12 +47,13 @@ def cut(out: Path, size: int, *asked: object, cwd: Path) -> None:
     process = start("matrix", *asked, "--device", "cpu", "--out", out, "--resume", cwd=cwd)
     with process:
         try:
-            wait_for(lambda: process.poll() is not None or size <= _journal_size(out))
+            wait_for(lambda: process.poll() is not None or size <= journal_size(out))
         finally:
             process.kill()
 
 
-def _journal_size(out: Path) -> int:
+def journal_size(out: Path) -> int:
+    """Bytes of the journals below a folder."""
     return sum(path.stat().st_size for path in out.glob(f"*/*/{NAME}"))
 
 
@@ -60,7 +61,7 @@ def test_killed_at_any_instant_it_ends_with_the_same_report(cases: Path, tmp_pat
     """Three runs are killed, each a few cases on; the fourth ends as one that nobody disturbed."""
     asked = arguments(cases, KERNELS / "slow.py")
     whole = matrix(tmp_path / "whole", *asked)
-    size = _journal_size(whole.folder)
+    size = journal_size(whole.folder)
     generator = random.Random(1)  # noqa: S311 - instants
     for third in range(3):
         cut(tmp_path / "cut", size * third // 4 + generator.randrange(size // 4), *asked, cwd=tmp_path)
@@ -112,7 +113,7 @@ def test_a_run_that_is_killed_leaves_no_earlier_report(cases: Path, tmp_path: Pa
     one = write_matrix(tmp_path / "one.toml", heads=[1], tokens=1, head_dim=8)
     first = matrix(tmp_path / "out", *arguments(one, KERNELS / "slow.py"))
     assert list(first.folder.glob("*/*/report.*"))
-    cut(tmp_path / "out", 2 * _journal_size(first.folder), *asked, cwd=tmp_path)
+    cut(tmp_path / "out", 2 * journal_size(first.folder), *asked, cwd=tmp_path)
     assert not list(first.folder.glob("*/*/report.*"))
 
 
@@ -127,7 +128,7 @@ def test_a_full_disk_stops_the_run_with_one_line_and_loses_nothing(cases: Path, 
     """No file of the run's own may grow beyond some cases' records; with room again it goes on."""
     asked = arguments(cases, KERNELS / "slow.py")
     whole = matrix(tmp_path / "whole", *asked)
-    limit = _journal_size(whole.folder) // 2
+    limit = journal_size(whole.folder) // 2
     stopped = _run(tmp_path, *asked, "--out", "out", limit=limit)
     assert stopped.returncode == 2
     assert stopped.stderr.startswith("kvcheck: out/")
