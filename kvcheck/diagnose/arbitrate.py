@@ -97,7 +97,7 @@ def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...
         rest = [each for each in rest if not (_follows(each, chosen) and not left.stored(each))]
         if not rest:
             break
-        best = max(rest, key=lambda each: _worth(left, each, met))
+        best = max(rest, key=lambda each: _worth(left, each, rest, met))
         if not left.gain(best):
             break
         chosen += [_with_alike(best, rest, left), *best.beside]
@@ -108,11 +108,17 @@ def arbitrate(facts: Facts, made: Sequence[Explanation]) -> tuple[Diagnosis, ...
     return tuple(_with_unexplained(found, left.wrong()))
 
 
-def _worth(left: _Left, made: Explanation, met: AbstractSet[tuple[str, str]]) -> tuple[bool, int, int, bool, int]:
+def _worth(
+    left: _Left, made: Explanation, rest: Sequence[Explanation], met: AbstractSet[tuple[str, str]]
+) -> tuple[bool, int, int, int, bool, int]:
     """What is chosen by, the largest first."""
-    gain = left.gain(made)
+    alone = gain = left.gain(made)
+    if made.of_writes and gain:
+        # Codes and scales that stand elsewhere are one account, where rows from elsewhere would be another.
+        both = [each for each in rest if each.of_writes and each.tensor == made.tensor and each is not made]
+        gain += max(map(left.gain, both), default=0)
     elsewhere = any((made.fault, tensor) in met for tensor in TENSORS if tensor != made.tensor)
-    return bool(gain) and made.cost < SAYS_ONLY, gain, left.open(made), elsewhere, -made.cost
+    return bool(gain) and made.cost < SAYS_ONLY, gain, alone, left.open(made), elsewhere, -made.cost
 
 
 def _with_alike(best: Explanation, rest: Sequence[Explanation], left: _Left) -> Explanation:

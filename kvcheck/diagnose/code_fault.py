@@ -3,6 +3,11 @@
 A form predicts every code. It is believed where each row has the codes that it gives, or the right ones: a kernel may
 have the fault in some heads or pages alone. Codes are judged by their own scale, first in the rows whose scale is
 right, then, where those show nothing, by the emitted scales as they are.
+
+What a form must show for it: that it gives all wrong codes that it speaks of, and half of all; that it takes no right
+code for a wrong one in the rows that it gives, and that chance is excluded where it does so in others; and, where it
+recovered a number from the wrong codes, more of them than fit any number. Equal values get equal codes whatever the
+encoder is, so they count once. A sentence that rests on a few codes alone says so.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import numpy as np
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Mask, Stored
 from kvcheck.diagnose.groups import encoded
-from kvcheck.diagnose.match import PROOF
+from kvcheck.diagnose.match import PROOF, SHARE
 from kvcheck.diagnose.prospect import fails
 from kvcheck.formats.apply import apply_scale, contract_format
 from kvcheck.formats.scale import element_scales
@@ -29,7 +34,8 @@ class Seen:
     """What an encoder got and left: all `[n, heads, dim]`.
 
     `scaled` are the values it had to encode, `right` their codes by the contract, `emitted` those that are stored,
-    `wrong` those of them that may not be, `known` where the scale says enough to tell.
+    `wrong` those of them that may not be, `known` where the scale says enough to tell. `of` counts all codes that are
+    wrong, known or not.
     """
 
     facts: Facts
@@ -39,6 +45,7 @@ class Seen:
     emitted: Bytes
     wrong: Mask
     known: Mask
+    of: int = 0
 
     @cached_property
     def format(self) -> Format:
@@ -55,7 +62,8 @@ class Seen:
 class Coded:
     """What a form predicts: `codes` `[n, heads, dim]`, how a sentence says it, and what it recovered from the bytes.
 
-    `free` `[n, heads, dim]` marks codes of which it says nothing. `needs` is how many wrong codes make it credible.
+    `free` `[n, heads, dim]` marks codes of which it says nothing. `needs` is how many wrong codes, of unlike values,
+    make it credible, `kinds` how many unlike codes. `cost` is what it assumes beyond its fault's other forms.
     """
 
     codes: Bytes
@@ -63,7 +71,12 @@ class Coded:
     evidence: dict[str, int | float | str | list[int]] = field(default_factory=dict)
     free: Mask | None = None
     needs: int = 1
+    kinds: int = 1
+    cost: int = 0
 
+
+#: Fewer wrong codes than that may be what they are for another reason as well.
+FEW = 4
 
 #: What an encoder of this form makes of scaled values; None where it cannot be. Where no code is wrong it is the form's
 #: most common case, for observability.
@@ -133,8 +146,9 @@ class CodeFault:
                 given = None if coded is None else _given(seen, coded)
                 if coded is None or given is None:
                     continue
-                says, evidence = f"{tensor.upper()}'s codes are {coded.says}", coded.evidence
-                return Explanation(self.slug, tensor, given, None, 0, 0, self._cost, says, evidence, of_rows=True)
+                says = f"{tensor.upper()}'s codes are {coded.says}{resting_on(given)}"
+                cost = self._cost + coded.cost
+                return Explanation(self.slug, tensor, given, None, 0, 0, cost, says, coded.evidence, of_rows=True)
         return None
 
 
@@ -157,7 +171,8 @@ def _found(facts: Facts, tensor: Tensor) -> Iterator[Seen]:
     scaled, known = facts.own(tensor).scaled(emitted)
     wrong = ~found.codes & known
     if wrong.any():
-        yield Seen(facts, tensor, scaled, encoded(facts, scaled), emitted.codes, wrong, known)
+        every = int((~found.codes).sum())
+        yield Seen(facts, tensor, scaled, encoded(facts, scaled), emitted.codes, wrong, known, every)
     if emitted.scale is None or found.scales is None or found.scales.all():
         return
     elements = np.asarray(element_scales(facts.contract, emitted.scale, x.shape))
@@ -166,7 +181,7 @@ def _found(facts: Facts, tensor: Tensor) -> Iterator[Seen]:
     right = encoded(facts, scaled)
     wrong = (right != emitted.codes) & known & ~found.undefined
     if wrong.any():
-        yield Seen(facts, tensor, scaled, right, emitted.codes, wrong, known)
+        yield Seen(facts, tensor, scaled, right, emitted.codes, wrong, known, int(wrong.sum()))
 
 
 def _given(seen: Seen, coded: Coded) -> Mask | None:
@@ -178,8 +193,28 @@ def _given(seen: Seen, coded: Coded) -> Mask | None:
     fits = ((coded.codes == seen.emitted) | free | legal | ~seen.known).all(axis=2)
     right = ~seen.wrong.any(axis=2)
     given = seen.wrong & ~free & (coded.codes == seen.emitted)
-    # Where rows are right that should not be, chance is to be excluded.
-    needs = max(coded.needs, PROOF if (right & ~fits).any() else 1)
-    if not (fits | right).all() or given.sum() < needs:
+    # Where rows are right that should not be, chance is to be excluded, and what makes one code of all.
+    beside = bool((right & ~fits).any())
+    needs, kinds = max(coded.needs, PROOF if beside else 1), max(coded.kinds, 2 if beside else 1)
+    if not (fits | right).all() or not most(seen, given):
+        return None
+    if witnesses(seen, given) < needs or len(np.unique(seen.emitted[given])) < kinds:
         return None
     return np.asarray(given & ~found.codes)
+
+
+def most(seen: Seen, given: Mask) -> bool:
+    """Whether `given` are half of the codes that are wrong, those of rows whose scale says nothing among them."""
+    return bool(given.sum() >= SHARE * seen.of)
+
+
+def witnesses(seen: Seen, given: Mask) -> int:
+    """How many unlike values have one of the `given` codes."""
+    values = np.ascontiguousarray(seen.scaled[given]).view(np.uint32)
+    return len(np.unique(values))
+
+
+def resting_on(given: Mask) -> str:
+    """What a sentence adds where few codes are all that speaks for it."""
+    count = int(given.sum())
+    return f", by {count} wrong code{'s' if count > 1 else ''} alone" if count < FEW else ""

@@ -25,6 +25,8 @@ LIMIT_NEEDS = 4
 #: How many codes a recovered table must give for another, how often each of them must be met in the mean, and how many
 #: a sentence names.
 TABLE_NEEDS, TABLE_REPEATS, TABLE_NAMED = 8, 2, 3
+#: How many unlike codes make it credible that they are bytes of something else: zeros are zeros for many reasons.
+KINDS = 3
 
 
 def _lost_carry(words: str, which: str) -> Form:
@@ -98,7 +100,9 @@ def saturated_from(seen: Seen) -> Coded | None:
         limit = float(decode(np.array([64 if number_format.integer else highest], np.uint8), number_format)[0])
     largest = np.where(seen.negative, np.uint8(number_format.least), np.uint8(number_format.largest))
     codes = np.where(magnitude >= limit, largest, seen.right)
-    return Coded(codes, f"the largest value from {limit:g} on", {"limit": limit}, needs=LIMIT_NEEDS)
+    # Nobody's encoder ends that low; a scale that is too small by far makes such codes.
+    low = 2 if 2 * limit < float(decode(np.array([number_format.largest], np.uint8), number_format)[0]) else 0
+    return Coded(codes, f"the largest value from {limit:g} on", {"limit": limit}, needs=LIMIT_NEEDS, cost=low)
 
 
 def clamped_at(seen: Seen) -> Coded | None:
@@ -106,7 +110,7 @@ def clamped_at(seen: Seen) -> Coded | None:
     number_format = seen.format
     steps = magnitudes(seen.right, number_format)
     left = magnitudes(seen.emitted, number_format)[seen.wrong]
-    if not left.size or left.min() != left.max() or left[0] >= number_format.largest:
+    if not left.size or left.min() != left.max() or not 0 < left[0] < number_format.largest:
         return None
     clamp = int(left[0])
     # A kernel that clamps values makes NaN of NaN.
@@ -249,7 +253,9 @@ def _own_byte(words: str, index: int) -> Form:
         assert dtype in ("bf16", "fp16", "fp32")
         raw = np.ascontiguousarray(dtypes.from_float32(seen.facts.values(seen.tensor), dtype))
         parts = raw.view(np.uint8).reshape(*raw.shape, ITEMSIZE[dtype])
-        return Coded(parts[..., index], f"the {words} byte of each element of the source", {"byte": index}, None, 8)
+        return Coded(
+            parts[..., index], f"the {words} byte of each element of the source", {"byte": index}, None, 8, KINDS
+        )
 
     return form
 
@@ -261,7 +267,7 @@ def bytes_in_row(seen: Seen) -> Coded | None:
     begin = np.int64(seen.facts.emission.addresses[placed.allocation])
     every = seen.facts.memory.bytes_at(element_offsets(as_bytes) + begin)
     codes = seen.facts.chosen(seen.tensor, every)
-    return Coded(codes, "the source's bytes in their order, strides counted in bytes", {}, None, 8)
+    return Coded(codes, "the source's bytes in their order, strides counted in bytes", {}, None, 8, KINDS)
 
 
 def _number(words: str, *, nearest: bool, clips: bool) -> Form:

@@ -10,7 +10,7 @@ from kvcheck.addresses import Offsets, among, distinct
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import Facts, Indices, Mask
 from kvcheck.diagnose.final import final
-from kvcheck.diagnose.match import PROOF
+from kvcheck.diagnose.match import PROOF, SHARE
 from kvcheck.diagnose.part import Part, parts, wrong_positions
 from kvcheck.diagnose.side import condemned, placed_positions
 
@@ -54,8 +54,8 @@ def hold(part: Part, destination: Destination) -> Held | None:
     if not suspect.any():
         return None
     places = placed_positions(part.placed, destination.at).reshape(destination.at.shape)
-    # A unit that is right, for another one like it was put there, may stand where nothing is due as well.
-    astray = among(places, final(part.facts).stray).any(axis=2) & elsewhere
+    # A unit that is right, for another one like it was put there, may stand where it is not due as well.
+    astray = among(places, wrong_positions(part.facts)).any(axis=2) & elsewhere
     suspect |= astray
     there_too = part.stands(destination.at)
     stands = there_too & suspect[:, :, None]
@@ -113,8 +113,15 @@ def best(part: Part, tried: list[Destination]) -> Held | None:
 
 
 def _credible(part: Part, found: Held) -> bool:
-    """Whether chance is excluded. Two scales are equal by chance far sooner than two rows: most must have moved."""
-    return found.proof >= PROOF and (part.kind == "codes" or found.against <= int(found.moved.sum()))
+    """Whether chance is excluded. Two scales are equal by chance far sooner than two rows.
+
+    So more of them must have moved than stand where they are due, and half of those that are wrong be explained.
+    """
+    if found.proof < PROOF or part.kind == "codes":
+        return found.proof >= PROOF
+    explained = among(placed_positions(part.placed, part.due_at), found.explained).reshape(part.due_at.shape)
+    count = int((explained.any(axis=2) & part.bad).sum())
+    return found.against <= int(found.moved.sum()) and count >= SHARE * int(part.bad.sum())
 
 
 def explanation(part: Part, held: Held) -> Explanation:
@@ -138,6 +145,7 @@ def explanation(part: Part, held: Held) -> Explanation:
         cost=held.destination.cost,
         says=f"{part.called} are {held.destination.says}",
         evidence={**held.destination.evidence, "rows_moved": int(held.moved.sum())},
+        of_writes=True,
     )
 
 

@@ -11,7 +11,7 @@ from kvcheck.diagnose.arbitrate import arbitrate
 from kvcheck.diagnose.elsewhere import elsewhere
 from kvcheck.diagnose.facts import Facts
 from kvcheck.diagnose.faults import FAULTS, NUMERIC
-from kvcheck.diagnose.follows import follows_cache
+from kvcheck.diagnose.follows import follows_cache, follows_chance
 from kvcheck.schema import Diagnosis, Emission, Verdict
 
 #: The outcomes of verdicts on bytes: those of wrong ones, and all.
@@ -71,7 +71,10 @@ def _named(facts: Facts) -> tuple[Diagnosis, ...]:
     # A kernel may have left any numbers, infinities and NaN among them, and forms calculate with what they find.
     with np.errstate(all="ignore"):
         found = [made for fault in FAULTS for made in fault.explanations(facts)]
-        found = [made for made in found if not (made.of_rows and follows_cache(facts, made))]
+        # What rows alone make would be the same whatever stood in the cache, and in every launch.
+        found = [
+            made for made in found if not (made.of_rows and (follows_cache(facts, made) or follows_chance(facts, made)))
+        ]
         return arbitrate(facts, [*found, *elsewhere(facts, found, NUMERIC)])
 
 

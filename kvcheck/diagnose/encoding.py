@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kvcheck.diagnose.code_fault import seen_codes
+from kvcheck.diagnose.code_fault import FEW, most, resting_on, seen_codes
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Stored
 from kvcheck.diagnose.prospect import fails
@@ -16,9 +16,6 @@ from kvcheck.formats import bits
 from kvcheck.formats.apply import contract_format, contract_policy
 from kvcheck.formats.spec import Policy, Rounding, policy_error
 from kvcheck.schema import Tensor
-
-#: Fewer wrong codes than that may lie beside ties by chance: then a rule of rounding is one account of several.
-FEW = 4
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class RoundingFault:
                 same = _encode(facts, seen.scaled, rule) == seen.emitted
                 # Under a declared error a right code may be a neighbour of the one predicted.
                 fits = same | found.codes if facts.contract.declared_ulps else same
-                if fits[seen.known].all() and same[seen.wrong].all():
+                if fits[seen.known].all() and same[seen.wrong].all() and most(seen, seen.wrong):
                     return Explanation(
                         fault=self.slug,
                         tensor=tensor,
@@ -71,8 +68,9 @@ class RoundingFault:
                         scales=None,
                         others=0,
                         of_others=0,
+                        # Few may lie beside ties by chance: then a rule of rounding is one account of several.
                         cost=1 if seen.wrong.sum() >= FEW else 2,
-                        says=f"{tensor.upper()}'s codes are {rule.words}",
+                        says=f"{tensor.upper()}'s codes are {rule.words}{resting_on(seen.wrong)}",
                         evidence={"rounding": rule.rounding, "scaled_value": float(seen.scaled[seen.wrong][0])},
                         of_rows=True,
                     )

@@ -26,6 +26,7 @@ class Explanation:
     bytes, without which it would not give them: they are named after it. `of_rows` marks what makes bytes of K's and
     V's values and given scales alone: bytes that change with what stood in the cache are none of its. `unknown`
     `[n, heads]` marks rows that it takes from memory whose bytes are not known: nothing is said of what they hold.
+    `of_writes` marks what says where a tensor's codes, or its scales, were put instead: as a rule one mistake for both.
     """
 
     fault: str
@@ -40,3 +41,4 @@ class Explanation:
     beside: tuple[Explanation, ...] = ()
     of_rows: bool = False
     unknown: Mask | None = None
+    of_writes: bool = False

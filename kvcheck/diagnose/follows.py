@@ -82,6 +82,14 @@ def follows_cache(facts: Facts, made: Explanation) -> bool:
     return bool((moved.prefill[compared] & made.codes).any())
 
 
+def follows_chance(facts: Facts, made: Explanation) -> bool:
+    """Whether some code that an explanation gives is another one in a launch that is equal to the first."""
+    moved = moves(facts, "v" if made.tensor == "v" else "k", "codes")
+    if moved is None or made.codes is None:
+        return False
+    return bool((moved.chance[facts.compared] & made.codes).any())
+
+
 class Nondeterministic:
     """`nondeterministic`: equal launches leave unequal bytes, in slots that one token has for its own."""
 

@@ -104,8 +104,9 @@ class ScaleFault:
         return best
 
 
-#: What is assumed beyond a form that gives all: that it holds for a part of the groups; that codes are wrong besides.
-PARTLY, SCALES_ONLY = 1, 2
+#: What is assumed beyond a form that gives all: that it holds for a part of the groups; that it, of many forms, made
+#: codes of one magnitude beside scales that are right; that codes are wrong besides.
+PARTLY, ONE_OF_MANY, SCALES_ONLY = 1, 2, 3
 
 
 def _codes(made: Made, extra: int) -> str:
@@ -166,7 +167,7 @@ def _all_or_most(
     codes = np.asarray(wrong & spread(facts, given, wrong.shape))
     groups = None if scales is None else np.asarray(scales & given)
     if not (~fits & ~fine).any():
-        return 0, codes, groups
+        return 0 if (codes & telling).any() or (groups is not None and groups.any()) else ONE_OF_MANY, codes, groups
     proof = int((codes & telling).sum()) + (0 if groups is None else 4 * int(groups.sum()))
     return (PARTLY, codes, groups) if given.sum() >= SHARE * (~fine).sum() and proof >= PROOF else None
 

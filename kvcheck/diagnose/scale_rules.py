@@ -24,6 +24,12 @@ LARGEST_ALONE = 512.0
 UNDECLARED_ULPS = 4
 #: Wrong codes that may all lie beside ties by chance; of more, what share of the codes there.
 FEW, MOSTLY = 4, 0.6
+#: Unlike scales that show a constant which was added to all.
+SOME = 2
+#: How likely codes that went wrong by chance may be to lie beside ties all of them.
+CHANCE = 0.02
+#: Digits of a constant that somebody wrote.
+WRITTEN = 3
 
 
 def applied(facts: Facts, x: Floats, scale: Floats) -> Floats:
@@ -102,15 +108,20 @@ def no_least(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
 
 
 def other_least(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """A larger least value, recovered from the wrong scales that are all one."""
+    """A larger least value, recovered from the wrong scales that are all one, where unlike ones are due.
+
+    Or, where those that are due are alike as well, where it is a number that somebody wrote.
+    """
     rule = computed(facts, emitted)
     if rule is None or emitted.scale is None:
         return None
-    wrong = _wrong(facts, tensor)
+    wrong, due = _wrong(facts, tensor), facts.own(tensor).scale
     found = np.unique(emitted.scale[wrong])
     if len(found) != 1 or not np.isfinite(found[0]) or found[0] <= 0 or wrong.sum() < 2:
         return None
     least = _shortest(float(found[0]) * (1.0 if rule.eps_on == "scale" else rule.maximum))
+    if len(np.unique(due[wrong])) < 2 and not _written(least):
+        return None
     says = f"scales have a least value of {least:g} on the {rule.eps_on}, where {rule.eps:g} is due"
     return by_rule(replace(rule, eps=least), facts.values(tensor), says, least=least, due=rule.eps)
 
@@ -135,6 +146,9 @@ def least_added(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     some = np.isfinite(emitted.scale) & np.isfinite(plain) & (emitted.scale > 0)
     if plain.shape != emitted.scale.shape or not some.any():
         return None
+    apart = some & (np.abs(emitted.scale - plain) > np.abs(plain) * np.float32(2 * UNDECLARED_ULPS * ULP))
+    if len(np.unique(plain[apart])) < SOME:
+        return None  # whatever is off by so little is off by an arithmetic
     # The smallest scale shows the number with most of its bits.
     smallest = np.argmin(np.where(some, emitted.scale, np.inf))
     found = float(emitted.scale.flat[smallest]) - float(plain.flat[smallest])
@@ -151,7 +165,7 @@ def least_added(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
                 else np.asarray(plain + np.float32(least), np.float32)
             )
             near = np.abs(emitted.scale - scale) <= np.abs(scale) * np.float32(UNDECLARED_ULPS * ULP)
-        if near[some].all() and len(np.unique(plain[some])) > 1:
+        if near[some].all():
             says = f"scales have {least:g} added to the {what}, where the larger of the two is due"
             return Made(grouped(scale), says, {"added": least}, ulps=UNDECLARED_ULPS)
     return None
@@ -168,6 +182,9 @@ def zero_rows_have(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     if len(found) != 1 or not np.isfinite(found[0]):
         return None
     value = float(found[0])
+    # One row of zeros may have any scale for any reason.
+    if zero.sum() < 2 and not _written(_shortest(value)) and not _written(_shortest(value * rule.maximum)):
+        return None
     says = f"scales are {value:g} for rows of zeros"
     return by_rule(replace(rule, zero_row=value), facts.values(tensor), says, zero_row=value)
 
@@ -200,13 +217,19 @@ def within_ulps(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
 
 
 def _some_beside_ties(facts: Facts, scaled: Floats, emitted: Stored, ulps: int) -> bool:
-    """Whether few codes are wrong of those beside a tie, which an error of some ulps decides."""
+    """Whether codes are wrong beside ties alone, which an error of some ulps decides, and not of chance or of a rule.
+
+    Chance: where most values lie there, so does any wrong code. A rule: it decides them all.
+    """
     with np.errstate(all="ignore"):
         low, high = (
             encoded(facts, np.asarray(scaled * np.float32(1 + way * ulps * ULP), np.float32)) for way in (-1, 1)
         )
     wrong = int((encoded(facts, scaled) != emitted.codes).sum())
-    return wrong < FEW or wrong <= MOSTLY * int((low != high).sum())
+    beside = int((low != high).sum())
+    if wrong >= FEW and wrong > MOSTLY * beside:
+        return False
+    return not wrong or (beside / scaled.size) ** wrong <= CHANCE
 
 
 def power_below(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -242,6 +265,11 @@ def _given(facts: Facts, tensor: Tensor) -> Floats | None:
 def _wrong(facts: Facts, tensor: Tensor) -> Mask:
     found = facts.right(tensor).scales
     return np.zeros((0, 0), np.bool_) if found is None else ~found
+
+
+def _written(value: float) -> bool:
+    """Whether a constant has so few digits that somebody may have written it."""
+    return value == float(f"{value:.{WRITTEN - 1}e}")
 
 
 def _shortest(value: float, error: float = 8 * ULP) -> float:

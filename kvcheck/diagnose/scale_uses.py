@@ -280,8 +280,15 @@ def _kept(
     kept: Floats,
     words: str,
     evidence: dict[str, int | float | str | list[int]],
-) -> Made:
-    """Codes of the right scales, beside other numbers where these belong."""
+) -> Made | None:
+    """Codes of the right scales, beside other numbers where these belong; None where those are the right ones."""
+    right = facts.right(tensor).scales
+    if right is None or kept.shape != due.shape:
+        return None
+    with np.errstate(all="ignore"):
+        near = np.abs(kept - due) <= np.abs(due) * np.float32(2 * UNDECLARED_ULPS * ULP)
+    if near[~right].any():
+        return None
     scaled = applied(facts, facts.values(tensor), due)
     says = f"scales are {words}; its codes are those of the right ones"
     return Made(kept, says, evidence, scaled=scaled, ulps=UNDECLARED_ULPS)
