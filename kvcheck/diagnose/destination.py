@@ -115,13 +115,13 @@ def best(part: Part, tried: list[Destination]) -> Held | None:
 def _credible(part: Part, found: Held) -> bool:
     """Whether chance is excluded. Two scales are equal by chance far sooner than two rows.
 
-    So more of them must have moved than stand where they are due, and half of those that are wrong be explained.
+    So more of them must have moved than stand where they are due, and as many bytes be explained as are half of the
+    wrong ones.
     """
     if found.proof < PROOF or part.kind == "codes":
         return found.proof >= PROOF
-    explained = among(placed_positions(part.placed, part.due_at), found.explained).reshape(part.due_at.shape)
-    count = int((explained.any(axis=2) & part.bad).sum())
-    return found.against <= int(found.moved.sum()) and count >= SHARE * int(part.bad.sum())
+    enough = len(found.explained) >= SHARE * int((part.lost | part.wrong).sum())
+    return enough and found.against <= int(found.moved.sum())
 
 
 def explanation(part: Part, held: Held) -> Explanation:

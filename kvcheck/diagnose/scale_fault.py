@@ -22,8 +22,8 @@ from kvcheck.formats.apply import apply_scale, contract_format
 from kvcheck.formats.magnitude import magnitudes
 from kvcheck.schema import Tensor
 
-#: What share of a tensor's wrong groups a form must give.
-SHARE = 0.5
+#: What share of a tensor's wrong groups a form must give, and where only their scales are its.
+SHARE, MOST = 0.5, 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +145,7 @@ def _held(facts: Facts, tensor: Tensor, emitted: Stored, made: Made) -> tuple[in
     # speaks against it.
     hit = ~right.scales & kept
     several = len(np.unique(emitted.scale[hit])) > 1
-    if several and hit.sum() >= SHARE * (~right.scales).sum() and not (right.scales & ~kept).any():
+    if several and hit.sum() >= MOST * (~right.scales).sum() and not (right.scales & ~kept).any():
         return SCALES_ONLY, np.asarray(wrong & spread(facts, hit & groups, wrong.shape)), hit
     return None
 
