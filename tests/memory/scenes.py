@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from kvcheck.contract import Accepts, Computed, Contract, Form, Given, LoadContract
 from kvcheck.matrix.axes import LAYOUTS
+from kvcheck.memory.forms import Unplaceable
 from kvcheck.memory.place import place
 from kvcheck.schema import Case, Placement
 from kvcheck.views import CACHE_VIEWS, VIEWS
@@ -96,3 +97,14 @@ def cases(draw: st.DrawFn, layouts: tuple[str, ...] = LAYOUTS) -> Case:
 def scenes(draw: st.DrawFn, layouts: tuple[str, ...] = LAYOUTS) -> Scene:
     """A case for a target of some contract and form."""
     return Scene(draw(cases(layouts)), draw(st.sampled_from(CONTRACTS)), draw(forms()), cuda=draw(st.booleans()))
+
+
+def placed(scene: Scene) -> Placement | None:
+    """The placement, or None where there is none and a sentence says why."""
+    try:
+        return scene.place()
+    except Unplaceable as error:
+        reason = str(error)
+    assert len(reason.split()) > 5, reason
+    assert "\n" not in reason
+    return None

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kvcheck.addresses import byte_offsets, element_offsets, extent
 from kvcheck.contract import Accepts, Computed, Contract, Form, Given, LoadContract
@@ -14,31 +13,17 @@ from kvcheck.draw.slots import slot_count
 from kvcheck.draw.tables import NAMES
 from kvcheck.matrix.axes import LAYOUTS
 from kvcheck.memory.fences import FENCES
-from kvcheck.memory.forms import Unplaceable
 from kvcheck.memory.place import place
 from kvcheck.schema import ITEMSIZE, Case, Placed, Placement, Region
 from kvcheck.views import VIEWS, repeats
 
-from .scenes import CONTRACTS, Scene, scenes
+from .scenes import CONTRACTS, Scene, placed, scenes
 
 #: What each tensor's own bytes hold before a launch, under its content.
 FILLS = {"k": "poison", "v": "poison", "slots": "slot_ids"}
 
 #: Layouts in which an address is a multiple of the case's alignment, and of nothing larger.
 NO_FENCES = tuple(layout for layout in LAYOUTS if layout not in FENCES)
-
-FUSED = "takes one fused tensor of K heads, then V heads"
-
-
-def placed(scene: Scene) -> Placement | None:
-    """The placement, or None where there is none and a sentence says why."""
-    try:
-        return scene.place()
-    except Unplaceable as error:
-        reason = str(error)
-    assert len(reason.split()) > 5, reason
-    assert "\n" not in reason
-    return None
 
 
 def bytes_of(tensor: Placed) -> npt.NDArray[np.int64]:
@@ -195,49 +180,6 @@ def test_align_is_honoured(scene: Scene) -> None:
             assert tensor.offset % 512 == 0
 
 
-@settings(max_examples=200, deadline=None)
-@given(scenes(tuple(FENCES)))
-def test_fenced_tensors_touch_their_fence_as_far_as_their_alignment_lets_them(scene: Scene) -> None:
-    """Each allocation ends, or begins, less than its alignment away from a tensor, and exactly where that divides."""
-    placement = placed(scene)
-    if placement is None:
-        return
-    for index, size in enumerate(placement.allocations):
-        inside = [tensor for tensor in placement.tensors if tensor.allocation == index and 0 not in tensor.dims]
-        if not inside:
-            continue
-        source = {"k", "v"} & {tensor.name for tensor in inside}
-        codes = {"k_codes", "v_codes"} & {tensor.name for tensor in inside} and scene.form.scales != "inline"
-        step = scene.case.align if source or codes else max(ITEMSIZE[tensor.dtype] for tensor in inside)
-        if FENCES[scene.case.layout] == "begin":  # where a page does
-            assert min(extent(tensor)[0] for tensor in inside) < step
-            continue
-        assert size % step == 0  # its end is a page's, and so its beginning is aligned
-        if source:
-            assert size - max(extent(tensor)[1] for tensor in inside) < step
-        else:
-            (region,) = [region for region in placement.regions if region.allocation == index]
-            assert region.stop == size
-
-
-def test_a_fenced_view_keeps_the_alignment_that_it_has_elsewhere() -> None:
-    """A view that begins at element 17 lies 34 bytes past a multiple of 16, wherever its fence is."""
-    for layout in FENCES:
-        case = Case(k_view="offset17", layout=layout)
-        placement = place(case, CONTRACTS[0], Form(), Accepts(), cuda=False)
-        k = placement.get("k")
-        assert k.offset % 16 == 2
-        assert layout == "fence-before" or placement.allocations[k.allocation] % 16 == 0
-
-
-def test_a_target_that_takes_more_than_the_case_asks_for_gets_it_at_a_fence() -> None:
-    """One element of 2 bytes, aligned to 64: the rest of the 64 bytes lie between it and its fence."""
-    case = Case(heads=1, head_dim=1, tokens=1, layout="fence", align=2)
-    placement = place(case, CONTRACTS[0], Form(), Accepts(align=64), cuda=False)
-    k = placement.get("k")
-    assert (k.offset, placement.allocations[k.allocation]) == (0, 64)
-
-
 def _body(placement: Placement, tensor: Placed) -> Region:
     start, stop = extent(tensor)
     (region,) = _around(placement, tensor.allocation, start, stop)
@@ -312,83 +254,3 @@ def test_given_scales_of_a_fused_form_lie_behind_each_other() -> None:
     assert fused.get("v_scale").offset == fused.get("k_scale").offset + 3 * 4
     apart = place(Case(), contract, Form("slots", scales="none"), Accepts(), cuda=False)
     assert apart.get("v_scale").offset > apart.get("k_scale").offset + 512
-
-
-@pytest.mark.parametrize(
-    ("scene", "sentence"),
-    [
-        (
-            Scene(Case(head_dim=128, head_dim_v=64), CONTRACTS[0], Form("fused")),
-            "a fused cache holds one head_dim; the case has 128 for K and 64 for V",
-        ),
-        (
-            Scene(Case(head_dim=46), CONTRACTS[0], Form("pages", scales="inline")),
-            "inline fp32 scales need head_dim and row length in multiples of 4 bytes; head_dim is 46, the row 50 bytes",
-        ),
-        (
-            Scene(Case(head_dim=64), CONTRACTS[0], Form("pages", scales="inline", inline_pad=2)),
-            "inline fp32 scales need head_dim and row length in multiples of 4 bytes; head_dim is 64, the row 70 bytes",
-        ),
-        (
-            Scene(Case(head_dim=46), CONTRACTS[0], Form("pages", scales="inline", inline_pad=2)),
-            "inline fp32 scales need head_dim and row length in multiples of 4 bytes; head_dim is 46, the row 52 bytes",
-        ),
-        (
-            Scene(Case(), Contract(scale=Computed("block:64")), Form("pages", scales="inline")),
-            "inline scales are one fp32 number a token and head; the contract has fp32 ones per block:64",
-        ),
-        (
-            Scene(Case(), Contract(scale=Computed(dtype="fp16")), Form("slots", scales="inline")),
-            "inline scales are one fp32 number a token and head; the contract has fp16 ones per token_head",
-        ),
-        (
-            Scene(Case(head_dim=100), Contract(scale=Computed("block:64")), Form()),
-            "head_dim 100 is not a multiple of the scale's block of 64",
-        ),
-        (
-            Scene(Case(), Contract(scale=Computed("head")), Form()),
-            "a scale computed per head has no place in a cache's rows yet",
-        ),
-        (Scene(Case(align=1), CONTRACTS[0], Form()), "align 1 is less than an element of bf16"),
-        (Scene(Case(align=2, dtype="fp32"), CONTRACTS[0], Form()), "align 2 is less than an element of fp32"),
-        (
-            Scene(Case(layout="nowhere"), CONTRACTS[0], Form()),
-            "layout 'nowhere' is not one that kvcheck lays out",
-        ),
-        (
-            Scene(Case(k_view="qkv", head_dim=64), CONTRACTS[0], Form("fused"), Accepts(source="fused_kv")),
-            f"{FUSED}; the case has k_view qkv, v_view dense, head_dims 64 and 64",
-        ),
-        (
-            Scene(Case(k_cache="padded"), CONTRACTS[0], Form("packed")),
-            "K and V share a packed cache; it has no k_cache padded, v_cache dense",
-        ),
-        (Scene(Case(k_view="100,128,1"), CONTRACTS[0], Form()), "k_view 100,128,1 puts elements of K on each other"),
-        (Scene(Case(v_view="0,0,1"), CONTRACTS[0], Form()), "v_view 0,0,1 puts elements of V on each other"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_laid_out_is_said_in_a_sentence(scene: Scene, sentence: str) -> None:
-    """The case is then unsupported, with this reason."""
-    with pytest.raises(Unplaceable) as caught:
-        scene.place()
-    assert str(caught.value) == sentence
-
-
-@given(st.tuples(*[st.integers(0, 40)] * 3), st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4)))
-def test_explicit_strides_are_placed_unless_elements_meet(
-    strides: tuple[int, int, int], sizes: tuple[int, int, int]
-) -> None:
-    """Strides that interleave without meeting are fine; a token stride of 0 is one row for every token."""
-    tokens, heads, dim = sizes
-    token, head, inner = strides
-    case = Case(k_view=f"{token},{head},{inner}+3", tokens=tokens, heads=heads, head_dim=dim)
-    rows = 1 if token == 0 else tokens
-    indices = np.indices((rows, heads, dim)).reshape(3, -1)
-    offsets = (indices * np.array(strides)[:, None]).sum(axis=0)
-    meets = len(np.unique(offsets)) < len(offsets)
-    scene = Scene(case, CONTRACTS[0], Form())
-    if meets:
-        with pytest.raises(Unplaceable, match="on each other"):
-            scene.place()
-    else:
-        assert scene.place().get("k").strides == strides
