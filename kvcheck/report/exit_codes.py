@@ -21,7 +21,7 @@ USAGE = 2
 INCONCLUSIVE = 3
 #: No case compared a single code.
 NOTHING_COMPARED = 4
-#: The run was stopped with Ctrl-C.
+#: The run was stopped with Ctrl-C, SIGTERM or SIGHUP.
 INTERRUPTED = 130
 
 #: The code that wins where several apply.
@@ -34,7 +34,7 @@ SENTENCES: dict[int, str] = {
     USAGE: "the command line, or a file it names, cannot be used",
     INCONCLUSIVE: "a case could not be judged, or fewer cases ran than were planned",
     NOTHING_COMPARED: "a target had no case in which a code was compared",
-    INTERRUPTED: "stopped with Ctrl-C",
+    INTERRUPTED: "stopped with Ctrl-C, or as a signal asked",
 }
 
 

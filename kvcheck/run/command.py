@@ -26,6 +26,7 @@ from kvcheck.run.interrupts import Heard, Held
 from kvcheck.run.journal import NAME, Journal, Kept, kept
 from kvcheck.run.journal_key import key_of
 from kvcheck.run.judges import Judges
+from kvcheck.run.locks import only_one
 from kvcheck.run.options import Options
 from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import Hello, TargetInfo
@@ -103,7 +104,7 @@ def run_targets(  # noqa: PLR0913 - a command's options; the last three are name
     try:
         added, told = deliver(work.reports, asked, os.environ, strict=strict)
     except KvcheckError:
-        show(work.reports, work.written, code=code, strict=strict)
+        show(work.reports, work.written, code=USAGE, strict=strict)
         raise
     code = combine((code, added))
     show(work.reports, work.written, code=code, strict=strict)
@@ -150,18 +151,24 @@ def _run_spec(work: _Work, spec: str, arch: str) -> None:
         if work.witnesses is not None:
             work.witnesses.check(first)
         for info in first.targets:
-            with Compiling(spec, info, work.cases, work.options, first.arch) as compiling, Held():
-                _run_info(work, nurseries, spec, info, compiling)
+            place = folder(_report((), work, first, info), work.out, work.folders())
+            with (
+                only_one(place),
+                Compiling(spec, info, work.cases, work.options, first.arch) as compiling,
+                Held(),
+            ):
+                _run_info(work, nurseries, spec, info, compiling, place)
 
 
-def _run_info(work: _Work, nurseries: Sequence[Nursery], spec: str, info: TargetInfo, compiling: Compiling) -> None:
+def _run_info(
+    work: _Work, nurseries: Sequence[Nursery], spec: str, info: TargetInfo, compiling: Compiling, place: Path
+) -> None:
     """Run one target. What stops it is raised again when what there is has been written.
 
     That is a target that cannot be loaded once more; and Ctrl-C, which is heard while cases run and held else.
     """
     nursery, *beside = nurseries
     hello = _together(nurseries)
-    place = folder(_report((), work, hello, info), work.out, work.folders())
     key = {**key_of(info, hello, work.cases, work.options), "witnesses": "" if work.witnesses is None else "sanitizers"}
     earlier = kept(place / NAME, key) if work.options.resume else Kept({})
     if work.options.resume:

@@ -1,4 +1,4 @@
-"""Ctrl-C: raised once, and never in the middle of what must be whole.
+"""Ctrl-C, and what else asks a run to end: raised once, and never in the middle of what must be whole.
 
 A run that has heard it takes a second or two to end its processes and to write what there is. Whoever presses the keys
 again in that time must not cut that short: processes would be left, or half a report.
@@ -11,6 +11,9 @@ import threading
 import time
 from dataclasses import dataclass
 from types import FrameType, TracebackType
+
+#: What terminals, `timeout` and service managers send to have a process end.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: Seconds after which it is raised again: whatever takes so long hangs.
 AGAIN = 10.0
@@ -31,14 +34,16 @@ _state = _State()
 
 
 def listen() -> None:
-    """From now on a SIGINT is raised once in this process, which must be new. One that ignores them goes on to."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _hear)
+    """From now on a signal to end is a KeyboardInterrupt, once; but for those that this process, a new one, ignores."""
+    for number in ENDING:
+        if signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(number, _hear)
 
 
 def listen_no_more() -> None:
-    """Ignore SIGINT to the end of the process: where the interpreter ends, it would kill it, and change its status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Ignore them to the end of the process: while the interpreter ends they would kill it, and change its status."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
 
 
 class Held:

@@ -7,13 +7,14 @@ means the same in every container that shares the folder: process ids do not.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from kvcheck.run.locks import locked
 
 PREFIX = "kvcheck-run-"
 
@@ -37,7 +38,7 @@ def sweep(place: Path) -> None:
         for folder in place.glob(f"{PREFIX}*"):
             with contextlib.suppress(OSError):  # another run removes it, or what it stands on knows no locks
                 if folder.lstat().st_uid == os.getuid():
-                    lock = _locked(folder)
+                    lock = locked(folder)
                     shutil.rmtree(folder, ignore_errors=True)
                     os.close(lock)
 
@@ -47,7 +48,7 @@ def _made() -> tuple[Path, int | None]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         try:
-            lock = _locked(folder)
+            lock = locked(folder)
         except (BlockingIOError, FileNotFoundError):
             continue  # another run found it before it was locked, and removes it
         except OSError:
@@ -55,14 +56,3 @@ def _made() -> tuple[Path, int | None]:
         if folder.exists():
             return folder, lock
         os.close(lock)
-
-
-def _locked(folder: Path) -> int:
-    """The file by which this process has locked a folder. Raises OSError; BlockingIOError where another has."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise
-    return handle

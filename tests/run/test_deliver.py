@@ -51,4 +51,5 @@ def test_junit_that_cannot_be_written_hides_no_report(tmp_path: Path) -> None:
     assert ran.code == 2
     assert "report.md" in ran.out
     assert "junit.xml: cannot be written" in ran.err
+    assert "exit 2" in ran.out
     assert ran.report.summary["pass"] == 1

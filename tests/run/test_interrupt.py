@@ -55,10 +55,13 @@ def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hanging
             os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("times", [1, 2, 9])
-def test_ctrl_c_ends_everything_and_writes_what_there_is(times: int, hanging: Hanging) -> None:
+@pytest.mark.parametrize(
+    ("times", "number"),
+    [(1, signal.SIGINT), (2, signal.SIGINT), (9, signal.SIGINT), (1, signal.SIGTERM), (2, signal.SIGHUP)],
+)
+def test_ctrl_c_ends_everything_and_writes_what_there_is(times: int, number: int, hanging: Hanging) -> None:
     """Exit 130, however often it is pressed; the report holds what was done, and says how many cases were planned."""
-    out, err = press(hanging.process, times)
+    out, err = press(hanging.process, times, number)
     assert hanging.process.returncode == 130
     assert err == ""
     assert "stopped with Ctrl-C" in out

@@ -161,10 +161,10 @@ def test_pressed_while_a_case_is_confirmed(tmp_path: Path, monkeypatch: pytest.M
     assert not any(map(is_running, fresh))
 
 
-def press(process: subprocess.Popen[str], times: int) -> tuple[str, str]:
-    """Send SIGINT to a process's group, again and again; what it printed."""
+def press(process: subprocess.Popen[str], times: int, number: int = signal.SIGINT) -> tuple[str, str]:
+    """Send a signal to a process's group, again and again; what it printed."""
     for _ in range(times):
         if process.poll() is None:
-            os.killpg(process.pid, signal.SIGINT)
+            os.killpg(process.pid, number)
         time.sleep(0.05)
     return process.communicate(timeout=60)

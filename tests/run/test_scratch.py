@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kvcheck.run import scratch as module
+from kvcheck.run.locks import locked
 from kvcheck.run.scratch import PREFIX, scratch, sweep
 
 from .command import KERNELS, environment, matrix, start, write_matrix
@@ -20,6 +21,7 @@ from .processes import wait_for
 
 HOLDS = """
 import sys
+from kvcheck.run.locks import locked
 from kvcheck.run.scratch import scratch
 with scratch() as folder:
     (folder / "file").write_text("mine")
@@ -111,17 +113,16 @@ def test_a_folder_that_another_finds_too_early_is_not_used(
     removed: bool, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It had no lock yet: the other has it locked, or has removed it. The next one is this run's."""
-    original = module._locked
     taken: list[int] = []
 
-    def locked(folder: Path) -> int:
+    def found(folder: Path) -> int:
         if not taken:
-            taken.append(original(folder))
+            taken.append(locked(folder))
             if removed:
                 folder.rmdir()
-        return original(folder)
+        return locked(folder)
 
-    monkeypatch.setattr(module, "_locked", locked)
+    monkeypatch.setattr(module, "locked", found)
     with scratch() as folder:
         assert folder.is_dir()
     os.close(taken[0])
@@ -130,17 +131,16 @@ def test_a_folder_that_another_finds_too_early_is_not_used(
 
 def test_a_folder_that_is_removed_once_it_is_locked_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other had it locked first, and was done with it between two looks."""
-    original = module._locked
     gone: list[Path] = []
 
-    def locked(folder: Path) -> int:
-        lock = original(folder)
+    def found(folder: Path) -> int:
+        lock = locked(folder)
         if not gone:
             gone.append(folder)
             folder.rmdir()
         return lock
 
-    monkeypatch.setattr(module, "_locked", locked)
+    monkeypatch.setattr(module, "locked", found)
     with scratch() as folder:
         assert folder.is_dir()
         assert folder != gone[0]
