@@ -72,7 +72,11 @@ class Sanitizer:
         timeout: float,
         environment: Mapping[str, str] | None = None,
     ) -> Output:
-        """Run a program under a tool and wait for it, `timeout` seconds at most. It may write to `folder`."""
+        """Run a program under a tool and wait for it, `timeout` seconds at most. It may write to `folder`.
+
+        `environment` is all that the program gets, None the process's own: a target's leaves out what would have Triton
+        interpret its kernels.
+        """
         xml, log, printed = (folder / f"{tool}.{end}" for end in ("xml", "log", "txt"))
         command = [
             self.path, "--tool", tool, "--xml", "--save", str(xml), "--log-file", str(log),
@@ -86,7 +90,7 @@ class Sanitizer:
         status = None
         with printed.open("wb") as file:
             if not self._stopped:
-                status = self._wait(command, file, folder, timeout, {**os.environ, **(environment or {})})
+                status = self._wait(command, file, folder, timeout, os.environ if environment is None else environment)
         seconds = time.monotonic() - started
         saved = xml.read_bytes() if xml.exists() else b""
         logged = log.exists()
@@ -94,7 +98,7 @@ class Sanitizer:
         return Output(tool, saved, said, status, seconds, logged)
 
     def _wait(
-        self, command: list[str], printed: IO[bytes], folder: Path, timeout: float, environment: dict[str, str]
+        self, command: list[str], printed: IO[bytes], folder: Path, timeout: float, environment: Mapping[str, str]
     ) -> int | None:
         """The exit status of a command; None where its time was up."""
         process = subprocess.Popen(  # noqa: S603 - the tool, on a program of kvcheck's

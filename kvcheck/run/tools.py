@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -137,7 +136,7 @@ def _run(look: _Look, setup: Setup) -> SanitizerRun:
         assert recorded is not None
         played = replay(setup.sanitizer, look.tool, recorded, scene, look.folder, setup.timeout)
     else:
-        refused = expandable({**os.environ, **setup.environment})
+        refused = expandable(setup.environment)
         if refused is not None:
             return _inconclusive(look, setup, refused)
         moved = msgspec.structs.replace(look.case, layout=look.layout)

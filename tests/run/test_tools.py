@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -41,7 +43,7 @@ def info(*, triton: bool = True) -> TargetInfo:
 
 def setup(fake: Sanitizer, *names: str, **changes: Any) -> Setup:
     """Those tools, all believed."""
-    made = Setup(fake, dict.fromkeys(names, ""), None, "store", info(), {}, 60.0)
+    made = Setup(fake, dict.fromkeys(names, ""), None, "store", info(), os.environ, 60.0)
     return replace(made, **changes)
 
 
@@ -285,6 +287,16 @@ def test_expandable_segments_are_refused(fake: Sanitizer, tmp_path: Path, monkey
     monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     with pytest.raises(SelectionError, match="--whole: PYTORCH_CUDA_ALLOC_CONF"):
         Witnesses(Asked(way="whole")).check(Hello(cuda=True))
+
+
+def test_a_program_gets_no_more_than_its_environment(fake: Sanitizer, tmp_path: Path) -> None:
+    """A variable that a target's environment leaves out stays out: TRITON_INTERPRET=1 would keep it off the GPU."""
+    assert os.environ["TRITON_INTERPRET"] == "1"
+    program = [sys.executable, "-c", "import os; open('saw', 'w').write(str('TRITON_INTERPRET' in os.environ))"]
+    without = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    for environment, saw in ((without, "False"), (None, "True")):
+        assert fake.run("memcheck", program, tmp_path, timeout=60.0, environment=environment).exit == 0
+        assert (tmp_path / "saw").read_text(encoding="utf-8") == saw
 
 
 @pytest.mark.parametrize("asked", [Asked(("memcheck",)), Asked(way="whole")])
