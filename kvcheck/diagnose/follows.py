@@ -19,13 +19,15 @@ from kvcheck.contract import Computed
 from kvcheck.diagnose import received
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask, Stored
+from kvcheck.diagnose.groups import encoded
 from kvcheck.diagnose.part import KINDS, Kind, Part, part, parts
+from kvcheck.diagnose.prospect import fails
 from kvcheck.diagnose.reach import stopped_in
 from kvcheck.diagnose.side import offsets_of
 from kvcheck.draw.image import prefill_rows
 from kvcheck.emission import LAUNCHES, PREFILLS, row_array, scale_values
 from kvcheck.formats import bits
-from kvcheck.formats.apply import contract_format
+from kvcheck.formats.apply import apply_scale, contract_format
 from kvcheck.formats.arithmetic import element_scales, legal_scales, right_codes, right_scales
 from kvcheck.formats.decode import decode
 from kvcheck.formats.magnitude import magnitudes
@@ -262,13 +264,22 @@ def _stale_scale_shows(facts: Facts, tensor: Tensor) -> bool:
     placed, rule = facts.emission.placement.find(f"{tensor}_scales"), facts.contract.scale
     if placed is None or not isinstance(rule, Computed) or rule.dtype == "ue8m0" or not len(facts.tokens):
         return False
-    due, at = facts.own_stored(tensor).stored.scale, offsets_of(placed, facts.slots)
+    own, due = facts.own(tensor), facts.own(tensor).stored.scale
     assert due is not None
-    with np.errstate(invalid="ignore"):
-        return any(
-            bool((_prefilled(facts, placed, at, letter) > due.reshape(at.shape[:-1]))[facts.alone].any())
-            for letter in PREFILLS
-        )
+    at, alone = offsets_of(placed, facts.slots[facts.compared]), facts.alone[facts.compared]
+    for letter in PREFILLS:
+        before = _prefilled(facts, placed, at, letter).reshape(due.shape)
+        with np.errstate(invalid="ignore"):
+            larger = before > due
+        if larger[alone].any():
+            return True
+        if larger.any():
+            # In a slot that tokens share it may be the scale of another of them; codes by it are not that one's.
+            scale = np.where(larger, before, due)
+            scaled = apply_scale(facts.contract, own.x, own.elements(scale))
+            if fails(facts, tensor, Stored(encoded(facts, scaled), scale)):
+                return True
+    return False
 
 
 def _luck(facts: Facts, tensor: Tensor) -> float:

@@ -74,11 +74,10 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     fences = memory.fences()
     if fences is not None:
         watch_fences(folder, fences)
-        scene = Emission(
-            case, contract, target.form, placement, memory.addresses(), (), (), (), _device_name(device),
-            memory.mapped(),
-        )  # fmt: skip
-        write_atomic(folder / SCENE, msgspec.msgpack.encode(scene))
+    scene = Emission(
+        case, contract, target.form, placement, memory.addresses(), (), (), (), _device_name(device), memory.mapped()
+    )
+    write_atomic(folder / SCENE, msgspec.msgpack.encode(scene))
     inputs = case_inputs(placement, case, contract)
     witness = Witness(memory, placement)
     rows = _row_bytes(placement, target, inputs)
@@ -107,10 +106,9 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     if (name := replaced()) is not None:
         raise TamperedError(f"the target has replaced {name} in its process, so nothing that is read there counts")
     recorder.write(launches)
-    return Emission(
-        case, contract, target.form, placement, memory.addresses(), tuple(launches), witness.copies(),
-        witness.received(), _device_name(device), memory.mapped(),
-    )  # fmt: skip
+    return msgspec.structs.replace(
+        scene, launches=tuple(launches), copies=witness.copies(), received=witness.received()
+    )
 
 
 def _note(stage: Path, what: str) -> None:

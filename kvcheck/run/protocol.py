@@ -19,7 +19,7 @@ MARK = "KVCHECK_NURSERY"
 
 EMISSION = "emission.msgpack"
 SCENE = "scene.msgpack"
-"""The emission before any launch, of a case that a fence may stop: what it would show is known all the same."""
+"""The emission before any launch: what a case would show is known even where its kernel ends the process."""
 FAILURE = "failure.msgpack"
 SHADOW = "shadow.msgpack"
 RECORDING = "recording.msgpack"

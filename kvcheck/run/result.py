@@ -86,10 +86,12 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     if ended.timed_out:
         halted = ", stopped by a signal" if ended.outside else ""
         reason = f"killed after {ended.seconds:.0f} s, at its time limit, in {_stage(folder)}{halted}"
-        return _unjudged(case, "timeout", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
+        process = msgspec.structs.replace(process, error=_printed(folder))
+        return _result(case, "timeout", _cut_short(folder, case, info, Verdict("timeout", reason)), ended, process)
     if ended.limit:
         reason = f"killed {ended.limit}, in {_stage(folder)}"
-        return _unjudged(case, "crash", reason, ended, msgspec.structs.replace(process, error=_printed(folder)))
+        process = msgspec.structs.replace(process, error=_printed(folder))
+        return _result(case, "crash", _cut_short(folder, case, info, Verdict("crash", reason)), ended, process)
     failure = _failure(folder)
     if failure is not None and ended.signal is None and (failure.kind != "refused" or ended.exit == 0):
         outcome: Outcome = failure.kind
@@ -99,8 +101,8 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
         if expect_declared and info.declares is not None:
             outcome = expected(outcome, info.declares, found, (), stopped=around is not None)
         reason = failure.summary if around is None else f"{failure.summary} ({around})"
-        seen = ((), ()) if around is None else _foreseen(folder)
-        return _result(case, outcome, Judged(Verdict(outcome, reason), found, *seen), ended, process)
+        judged = _cut_short(folder, case, info, Verdict(failure.kind, reason), found)
+        return _result(case, outcome, judged, ended, process)
     if ended.exit != 0 or not (folder / EMISSION).exists():
         error = msgspec.structs.replace(process, error=_printed(folder))
         fence = overrun(folder)
@@ -108,8 +110,8 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
         outcome, found = "crash", () if fence is None else (left_memory(fence),)
         if expect_declared and info.declares is not None:
             outcome = expected(outcome, info.declares, found, (), stopped=fence is not None)
-        seen = ((), ()) if fence is None else _foreseen(folder)
-        return _result(case, outcome, Judged(Verdict(outcome, reason), found, *seen), ended, error)
+        judged = _cut_short(folder, case, info, Verdict("crash", reason), found)
+        return _result(case, outcome, judged, ended, error)
     judged = _judge(folder, case, info)
     outcome = judged.verdict.outcome
     if expect_declared and info.declares is not None:
@@ -217,12 +219,22 @@ def _judge(folder: Path, case: Case, info: TargetInfo) -> Judged:
     return Judged(verdict, found, observable, shown, emission.copies, emission.device)
 
 
-def _foreseen(folder: Path) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """What a case that a fence stopped would have shown, like `_indices`; nothing where that cannot be told."""
+def _cut_short(
+    folder: Path, case: Case, info: TargetInfo, verdict: Verdict, found: tuple[Diagnosis, ...] = ()
+) -> Judged:
+    """A case that left nothing to judge; where its kernel failed, with what it would have shown where it was placed."""
+    none = Judged(verdict, found)
+    if verdict.outcome not in ("crash", "timeout"):
+        return none
     try:
-        return _indices(foreseen(msgspec.msgpack.decode((folder / SCENE).read_bytes(), type=Emission)))
-    except Exception:  # noqa: BLE001 - whatever it is: that the case crashed stands, and must not stop the run
-        return (), ()
+        scene = msgspec.msgpack.decode((folder / SCENE).read_bytes(), type=Emission)
+        if (scene.case, scene.contract, scene.form) != (case, info.contract, info.form):
+            return none
+        # Of a contract that no case can be judged by nothing would have been shown.
+        forms = {} if judge(scene).outcome == "unsupported" else foreseen(scene)
+        return Judged(verdict, found, *_indices(forms))
+    except Exception:  # noqa: BLE001 - whatever it is: that the kernel failed stands, and must not stop the run
+        return none
 
 
 def _indices(forms: Shown) -> tuple[tuple[int, ...], tuple[int, ...]]:

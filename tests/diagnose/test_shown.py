@@ -135,6 +135,39 @@ def test_what_lies_behind_a_row_shows_where_it_is_larger(view: str, values: str)
     assert found == fails(wide, case)
 
 
+def running(memory: Memory) -> None:
+    """A store whose scale never falls below the one that stands there, of the last of the tokens that share a slot."""
+    last = {slot: token for token, slot in enumerate(memory.slots.tolist()) if slot >= 0}
+    for tensor in ("k", "v"):
+        x = memory.read(tensor)
+        scale = amax_scale(x)
+        for slot, token in last.items():
+            before = memory.row(f"{tensor}_scales", slot).view(np.float32)
+            with np.errstate(invalid="ignore"):
+                scale[token] = np.where(before > scale[token], before, scale[token])
+        with np.errstate(all="ignore"):
+            codes = e4m3(x / scale[:, :, None])
+        for slot, token in last.items():
+            memory.write(f"{tensor}_codes", slot, codes[token])
+            memory.write(f"{tensor}_scales", slot, scale[token])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    k_values=st.sampled_from(["normal", "normal*1e4", "all_zero", "nan"]),
+    v_values=st.sampled_from(["normal", "inf"]),
+    slots=st.sampled_from(["ascending", "duplicates", "all_negative"]),
+    tokens=st.integers(0, 3),
+    seed=st.integers(0, 20),
+)
+def test_a_scale_that_stood_there_shows_in_slots_that_tokens_share_too(
+    k_values: str, v_values: str, slots: str, tokens: int, seed: int
+) -> None:
+    """One number stands there in each launch, and no token of the slot has it for its scale."""
+    case = Case(k_values=k_values, v_values=v_values, slots=slots, tokens=tokens, heads=1, head_dim=4, seed=seed)
+    assert forms(emulate(store, case), "uninitialised-read") == {"": fails(running, case)}
+
+
 def test_all_forms_of_a_fault_must_show_for_a_pass_to_rule_it_out() -> None:
     """One that hides is enough to say nothing; one that the contract does not admit is not asked."""
     assert ruled_out({"a": {"x": True, "y": False}, "b": {"x": True, "y": True}, "c": {}}) == ("b",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -220,22 +221,63 @@ def test_a_fence_says_who_was_overrun(
     assert (declared.outcome, declared.reason) == (expected_outcome, result.reason)
 
 
-def test_what_a_fence_stopped_says_what_its_case_would_have_shown(tmp_path: Path) -> None:
-    """From where the case was placed, since nothing that the kernel did is left; nothing where that cannot be read."""
-    _fenced(tmp_path, "8192 is read")
-    ended = Ended(0, None, 11, 1.0, timed_out=False)
-    assert (_result(tmp_path, ended).observable, _result(tmp_path, ended).shown) == ((), ())
-    case = msgspec.structs.replace(CASE, layout="fence", k_view="qkv", v_view="kv", tokens=3)
-    placement = place(case, CONTRACT, Form(), Accepts(), cuda=False)
+def _scene(folder: Path, case: Case, contract: Contract = CONTRACT) -> None:
+    """What the child writes before the first launch."""
+    placement = place(case, contract, Form(), Accepts(), cuda=False)
     ends = tuple((index << 24, (index << 24) + size) for index, size in enumerate(placement.allocations))
     bases = tuple(begin for begin, _ in ends)
-    scene = Emission(case, CONTRACT, Form(), placement, bases, (), (), (), "cpu", ends)
-    (tmp_path / SCENE).write_bytes(msgspec.msgpack.encode(scene))
-    result = _result(tmp_path, ended)
+    scene = Emission(case, contract, Form(), placement, bases, (), (), (), "cpu", ends)
+    (folder / SCENE).write_bytes(msgspec.msgpack.encode(scene))
+
+
+SIGNALLED = Ended(0, None, 11, 1.0, timed_out=False)
+LATE = Ended(0, None, 9, 60.3, timed_out=True)
+LIMITED = Ended(0, None, 9, 1.0, timed_out=False, limit="at 2 GiB of memory")
+
+
+@pytest.mark.parametrize(
+    ("ended", "outcome"),
+    [(SIGNALLED, "crash"), (LATE, "timeout"), (LIMITED, "crash"), (WELL, "crash")],
+)
+def test_a_kernel_that_ends_its_process_leaves_what_its_case_would_have_shown(
+    tmp_path: Path, ended: Ended, outcome: Outcome
+) -> None:
+    """From where the case was placed: an odd last token would be missed, and no copy of a cache that is contiguous."""
+    (tmp_path / STAGE).write_text("launch 1", encoding="utf-8")
+    case = msgspec.structs.replace(CASE, layout="fence", k_view="qkv", v_view="kv", tokens=3)
+    before = result_of(case, ended, tmp_path, INFO, expect_declared=False)
+    assert (before.outcome, before.observable, before.shown) == (outcome, (), ())
+    _scene(tmp_path, case)
+    result = result_of(case, ended, tmp_path, INFO, expect_declared=False)
     assert {"sibling-pitch", "token-lost"} & {SLUGS[index] for index in result.observable} == {"sibling-pitch"}
     assert "token-lost: two tokens at a time" in {FORMS[index] for index in result.shown}
+    assert msgspec.structs.replace(result, observable=(), shown=()) == before
+    # Of another case, or damaged, it says nothing.
+    assert result_of(CASE, ended, tmp_path, INFO, expect_declared=False).shown == ()
     (tmp_path / SCENE).write_bytes(b"no scene")
-    assert _result(tmp_path, ended) == msgspec.structs.replace(result, observable=(), shown=())
+    assert result_of(case, ended, tmp_path, INFO, expect_declared=False) == before
+
+
+@pytest.mark.parametrize(("kind", "shows"), [("crash", True), ("refused", False), ("inconclusive", False)])
+def test_what_a_case_would_have_shown_is_said_where_its_kernel_failed(
+    tmp_path: Path, kind: Literal["crash", "refused", "inconclusive"], shows: bool
+) -> None:
+    """A refusal fails nobody, and what kvcheck could not do is not the kernel's."""
+    _scene(tmp_path, CASE)
+    (tmp_path / STAGE).write_text("launch 1", encoding="utf-8")
+    _say(tmp_path, Failure(kind, "it raised", "it raised"))
+    assert (_result(tmp_path).outcome, bool(_result(tmp_path).shown)) == (kind, shows)
+
+
+def test_a_case_that_could_not_be_judged_would_have_shown_nothing(tmp_path: Path) -> None:
+    """The contract leaves open what a slot holds that tokens share."""
+    contract = Contract(scale=Computed("token_head"), duplicate_slots="undefined")
+    info = msgspec.structs.replace(INFO, contract=contract)
+    for slots, shows in (("duplicates", False), ("ascending", True)):
+        case = msgspec.structs.replace(CASE, slots=slots)
+        _scene(tmp_path, case, contract)
+        result = result_of(case, SIGNALLED, tmp_path, info, expect_declared=False)
+        assert (result.outcome, bool(result.shown)) == ("crash", shows)
 
 
 def test_on_cuda_an_illegal_access_says_what_was_fenced(tmp_path: Path) -> None:
