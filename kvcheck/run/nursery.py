@@ -22,6 +22,7 @@ from kvcheck.run.kernel_cache import kernel_cache
 from kvcheck.run.limits import limits_here
 from kvcheck.run.protocol import MARK, Answers, Hello, TargetInfo
 from kvcheck.run.serve import Serving, serve
+from kvcheck.run.shield import end_alone, end_with
 from kvcheck.schema import Execution
 from kvcheck.targets.engine import MissingEngineError, add_engine_roots
 from kvcheck.targets.identity import engine_files, kernels_sha256, path_of, uses_triton, version_of
@@ -50,6 +51,7 @@ def main(spec: str, device: str, jobs: str, load_timeout: str, arch: str = "") -
     os.dup2(2, 1)
     here = Path.cwd()
     _hear_children()
+    end_with(os.getppid())  # an import that hangs does not see standard input end
     tell()
     try:
         machine = _pick_machine(device, arch)
@@ -59,6 +61,7 @@ def main(spec: str, device: str, jobs: str, load_timeout: str, arch: str = "") -
         _hear_children()
         hello = _hello(loaded, missing, machine, _reason_for_fresh(before, _left_open()))
         tell_no_more()
+        end_alone()
     except MissingEngineError as error:
         answers.say(Hello(missing=str(error)))
         return 0

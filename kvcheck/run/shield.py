@@ -15,7 +15,7 @@ _PR_SET_PDEATHSIG = 1
 
 def shielded() -> None:
     """Go on in a child. This process only waits for it, ends as it does, and takes it along when it is killed."""
-    shield = os.getpid()
+    shield = os.getpid()  # before the fork: it may be gone behind it
     child = os.fork()
     if child:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it dies of what another has done
@@ -23,9 +23,19 @@ def shielded() -> None:
         if status < 0:
             os.kill(os.getpid(), -status)
         os._exit(status)
+    end_with(shield)
+
+
+def end_with(parent: int) -> None:
+    """From now on this process is killed where its parent ends; at once where that has been."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != shield:
+    if os.getppid() != parent:
         os._exit(1)
+
+
+def end_alone() -> None:
+    """From now on it is not, and takes care of its end itself."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
 
 
 def behind(shield: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from kvcheck.run.hanging import place
 
 from .command import KERNELS, matrix, start, write_matrix
-from .processes import children, command_line, wait_for
+from .processes import children, command_line, is_running, wait_for
 
 HANGS = "import time\n\n\ndef lock():\n    while True:\n        time.sleep(1)\n\n\nlock()\n"
 DEAF = f"import signal\nsignal.signal(signal.SIGUSR1, signal.SIG_IGN)\n{HANGS}"
@@ -104,23 +104,28 @@ def test_a_fresh_interpreter_that_hangs_confirms_nothing(
     assert "not confirmed in a fresh interpreter: after 20 s it had not begun" in wrong.reason
 
 
-def test_ctrl_c_ends_a_load_that_hangs(cases: Path, tmp_path: Path) -> None:
-    """Exit 130, and the process that loads is gone."""
+@pytest.mark.parametrize(
+    ("number", "status", "said"), [(signal.SIGINT, 130, "stopped with Ctrl-C"), (signal.SIGKILL, -signal.SIGKILL, "")]
+)
+def test_what_ends_a_run_ends_a_load_that_hangs(
+    number: int, status: int, said: str, cases: Path, tmp_path: Path
+) -> None:
+    """The process that loads goes too, though it does not look at what it is told."""
     file = tmp_path / "hangs.py"
-    file.write_text(HANGS, encoding="utf-8")
+    file.write_text(f"open({str(tmp_path / 'begun')!r}, 'w')\n{HANGS}", encoding="utf-8")
     process = start("matrix", cases, "--target", file, "--device", "cpu", "--out", "out", cwd=tmp_path)
     with process:
         try:
-            loading = wait_for(
-                lambda: [pid for pid in children(process.pid) if "kvcheck.run.nursery" in command_line(pid)]
-            )
-            os.killpg(process.pid, signal.SIGINT)
+            wait_for((tmp_path / "begun").exists)
+            loading = [pid for pid in children(process.pid) if "kvcheck.run.nursery" in command_line(pid)]
+            os.killpg(process.pid, number)
             out, err = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert (process.returncode, err) == (130, "")
-    assert "stopped with Ctrl-C" in out
-    assert not any(map(command_line, loading))
+    assert len(loading) == 1
+    assert (process.returncode, err) == (status, "")
+    assert said in out
+    wait_for(lambda: not any(map(is_running, loading)))
 
 
 @pytest.mark.parametrize(
