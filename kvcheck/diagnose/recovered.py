@@ -10,7 +10,7 @@ import numpy as np
 from kvcheck.diagnose.destination import Destination
 from kvcheck.diagnose.facts import Indices, Mask
 from kvcheck.diagnose.part import Part
-from kvcheck.diagnose.search import find_units
+from kvcheck.diagnose.search import find_units, slots_at
 from kvcheck.diagnose.strides import named_strides
 
 #: Widths at which an offset, or a slot, may wrap, in bits.
@@ -101,14 +101,7 @@ def _slots_of(part: Part, where: Indices) -> Indices | None:
     count = part.placed.dims[0] * part.placed.dims[1]
     if count * where.shape[1] > MOST:
         return None
-    starts = part.at_all(np.arange(count, dtype=np.int64))
-    found = np.full(where.shape, -1, np.int64)
-    for unit in range(where.shape[1]):
-        order = np.argsort(starts[:, unit])
-        index = np.minimum(np.searchsorted(starts[order, unit], where[:, unit]), count - 1)
-        hit = starts[order[index], unit] == where[:, unit]
-        found[hit, unit] = order[index[hit]]
-    return found
+    return slots_at(part.at_all(np.arange(count, dtype=np.int64)), where)
 
 
 def _strides(part: Part, where: Indices, away: Mask) -> Iterator[Destination]:

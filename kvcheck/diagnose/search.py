@@ -66,6 +66,20 @@ def find_rows(facts: Facts, rows: Rows, placed: Placed) -> Indices:
     return where
 
 
+def slots_at(due: Indices, where: Indices) -> Indices:
+    """The slot whose unit begins at each place, unit by unit: `[n, units]`, or -1 where none does.
+
+    `due` `[slots, units]` holds where the units of each slot begin, `where` `[n, units]` the places, both in bytes.
+    """
+    found = np.full(where.shape, -1, np.int64)
+    for unit in range(where.shape[1]):
+        order = np.argsort(due[:, unit])
+        index = np.minimum(np.searchsorted(due[order, unit], where[:, unit]), len(due) - 1)
+        hit = due[order[index], unit] == where[:, unit]
+        found[hit, unit] = order[index[hit]]
+    return found
+
+
 def _find_scales(part: Part) -> Indices:
     """Where each scale stands, of those that the launch wrote outside the slots: the written number nearest to it.
 

@@ -14,7 +14,7 @@ from kvcheck.diagnose.facts import TENSORS, Facts, Indices
 from kvcheck.diagnose.final import final
 from kvcheck.diagnose.match import PROOF
 from kvcheck.diagnose.part import part, wrong_positions
-from kvcheck.diagnose.search import find_rows
+from kvcheck.diagnose.search import find_rows, slots_at
 from kvcheck.diagnose.side import Rows, condemned, offsets_of, placed_positions, rows_of, side, stored_at
 from kvcheck.schema import Placed, Tensor
 
@@ -100,14 +100,7 @@ def _offsets(codes: Placed, slot: int, count: int) -> Indices:
 def _slots(codes: Placed, starts: Indices) -> Indices:
     """The slot whose head begins at a byte offset, head by head: `[n, heads]`, or -1."""
     count = codes.dims[0] * codes.dims[1]
-    due = offsets_of(codes, np.arange(count, dtype=np.int64))[:, :, 0, 0]
-    found = np.full(starts.shape, -1, np.int64)
-    for head in range(starts.shape[1]):
-        order = np.argsort(due[:, head])
-        index = np.minimum(np.searchsorted(due[order, head], starts[:, head]), count - 1)
-        hit = due[order[index], head] == starts[:, head]
-        found[hit, head] = order[index[hit]]
-    return found
+    return slots_at(offsets_of(codes, np.arange(count, dtype=np.int64))[:, :, 0, 0], starts)
 
 
 def _scale_hits(facts: Facts, rows: Rows, scales: Placed, token: int, slot: int) -> list[Indices]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
 
-from kvcheck.schema import Case, CaseResult
+from kvcheck.schema import Case
 
-Channel: TypeAlias = Literal["codes", "scales", "lost", "stray", "independence", "determinism", "inputs", "crash"]
+from .channels import Channel
 
 #: Small, and with room for every fault: three tokens, three heads, a head_dim that is no power of two.
 SMALL = Case(tokens=3, head_dim=48)
@@ -25,22 +24,6 @@ class Shown:
     shows: Case = SMALL
     hides: Case = field(default_factory=lambda: small(tokens=0))
     channels: frozenset[Channel] = frozenset({"codes"})
-
-
-def channels(result: CaseResult) -> set[Channel]:
-    """Every channel that condemned a case."""
-    codes, scales, determinism = result.codes, result.scales, result.determinism
-    found: dict[Channel, object] = {
-        "codes": codes.wrong or codes.wrong_any_launch,
-        "scales": scales.wrong or scales.wrong_any_launch,
-        "lost": result.writes.lost,
-        "stray": result.writes.stray,
-        "independence": result.independence.differs,
-        "determinism": determinism.positions_drift or determinism.values_drift,
-        "inputs": result.inputs.changed,
-        "crash": result.outcome == "crash",
-    }
-    return {channel for channel, count in found.items() if count}
 
 
 def _by(*channels: Channel) -> frozenset[Channel]:

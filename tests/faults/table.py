@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from kvcheck.contract import Accepts, Contract, Form
 from kvcheck.memory.place import place
-from kvcheck.schema import Case, CaseResult
+from kvcheck.schema import Case
+
+from .channels import Channel
 
 Predicate: TypeAlias = Callable[[Case], bool]
-Channel: TypeAlias = Literal["codes", "scales", "lost", "stray", "independence", "crash"]
 
 #: Values of which two rows, or a row and poison, are never taken for each other.
 PLAIN = {"normal*2^-20", "normal*0.01", "normal", "normal*5", "outlier", "offset"}
@@ -52,20 +53,6 @@ class Row:
         if "crash" in self.channels:
             return "crash"
         return "violation" if self.channels == {"independence"} else "mismatch"
-
-
-def channels(result: CaseResult) -> set[Channel]:
-    """The channels that condemned a case."""
-    codes, scales = result.codes, result.scales
-    found: dict[Channel, object] = {
-        "codes": codes.wrong or codes.wrong_any_launch,
-        "scales": scales.wrong or scales.wrong_any_launch,
-        "lost": result.writes.lost,
-        "stray": result.writes.stray,
-        "independence": result.independence.differs,
-        "crash": result.outcome == "crash",
-    }
-    return {channel for channel, count in found.items() if count}
 
 
 def _stored(case: Case) -> bool:

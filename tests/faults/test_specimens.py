@@ -7,8 +7,9 @@ import pytest
 from kvcheck.schema import CaseResult
 from kvcheck.targets.load import check_name, load, names
 
+from .channels import channels
 from .running import Results, default, run_file
-from .specimens import SPECIMENS, channels
+from .specimens import SPECIMENS
 from .test_observability import held, is_like_store
 
 #: The slugs that a specimen may declare: the vocabulary of reports.

@@ -8,8 +8,9 @@ import pytest
 
 from kvcheck.schema import Case, CaseResult
 
+from .channels import channels
 from .running import KERNELS, Results, default, run_file, size
-from .table import TABLE, Row, channels
+from .table import TABLE, Row
 
 #: How many cases of each row are run: the smallest that show it, and the smallest that hide it.
 SHOWN, HIDDEN = 3, 2
@@ -68,7 +69,8 @@ def test_a_fault_is_seen_where_it_shows_and_nowhere_else(row: Row, results: Resu
 def assert_shown(row: Row, result: CaseResult) -> None:
     """Fail unless a case shows a row's fault, by all of its channels and no foreign one."""
     assert (result.id, result.outcome) == (result.id, row.outcome), result.reason
-    assert row.channels <= channels(result) <= row.channels | row.also, result.reason
+    # What a kernel reads beside its rows may be other poison in each launch: that it drifts then is no other fault.
+    assert row.channels <= channels(result) - {"determinism"} <= row.channels | row.also, result.reason
 
 
 @pytest.mark.parametrize("name", SOUND)
