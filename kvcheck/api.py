@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 class Side:
     """K's or V's half of a cache. Every tensor is a view of memory that kvcheck owns; a target writes through it.
 
-    A view that this form does not have raises `LookupError` with a sentence when it is asked for.
+    Codes are of the form's dtype, scales of the contract's. A view that this form does not have raises `LookupError`
+    with a sentence when it is asked for.
     """
 
     name: str
+    """`k` or `v`."""
     views: dict[str, Tensor]
+    """What there is, by the names below."""
     missing: dict[str, str]
+    """Why there is no other, likewise."""
     value: float | None = None
+    """What `scale_value` is; None where the contract hands over none."""
 
     def _view(self, key: str) -> Tensor:
         if key not in self.views:
@@ -37,37 +42,47 @@ class Side:
 
     @property
     def codes(self) -> Tensor:
-        """The codes as `[slots, heads, head_dim]`, where one strided view can be that."""
+        """The codes as `[slots, heads, head_dim]`, where one strided view can be that. Raises LookupError elsewhere."""
         return self._view("codes")
 
     @property
     def scales(self) -> Tensor:
-        """The scales that the target computes, as `[slots, heads]` fp32, where one strided view can be that."""
+        """The scales that the target computes, where one strided view can be that. Raises LookupError elsewhere.
+
+        `[slots, heads]`, or with one scale a token `[slots, 1]`, or one a block `[slots, heads, blocks]`.
+        ue8m0 is uint8.
+        """
         return self._view("scales")
 
     @property
     def pages(self) -> Tensor:
-        """The codes in the engine's own shape (`Form`)."""
+        """The codes in the engine's own shape, as `Form` says it."""
         return self._view("pages")
 
     @property
     def scale_pages(self) -> Tensor:
-        """The scales in the engine's own shape: `pages` without its last axis, fp32."""
+        """The computed scales in the engine's own shape: `pages` without its last axis. Raises LookupError for none.
+
+        With one scale a token 1 stands for its heads; with one a block the last axis is blocks.
+        """
         return self._view("scale_pages")
 
     @property
     def rows(self) -> Tensor:
-        """`pages` with each head's inline scale and pad: the last axis is head_dim + 4 + inline_pad bytes."""
+        """`pages` as uint8 with each head's inline scale and pad: the last axis is head_dim + 4 + inline_pad bytes.
+
+        Raises LookupError in other forms than inline ones.
+        """
         return self._view("rows")
 
     @property
     def scale(self) -> Tensor:
-        """The given scale: `[1]` for one a tensor, `[heads]` for one a head."""
+        """The given scale: `[1]` for one a tensor, `[heads]` for one a head. Raises LookupError where none is given."""
         return self._view("scale")
 
     @property
     def scale_value(self) -> float:
-        """The given scale as a Python float, where the contract says `as_float`."""
+        """The given scale as a Python float, where the contract says `as_float`. Raises LookupError elsewhere."""
         if self.value is None:
             raise LookupError(
                 f"cache.{self.name}.scale_value: the contract does not say Given('tensor', as_float=True)"
@@ -101,33 +116,44 @@ class Cache:
     """The cache a target stores to, or loads from."""
 
     slots: int
+    """Rows, over all pages."""
     page: int
+    """Rows of a page; 1 where the form has no pages."""
     heads: int
     head_dim: int
+    """Elements of a head of K."""
     head_dim_v: int
+    """Elements of a head of V."""
     k: Side
     v: Side
     fused_pages: Tensor | None = None
+    """What `fused` is, and below what `tables` and `fused_scale` are; None where this form has none."""
     block_tables: Tables | None = None
     fused_given: Tensor | None = None
 
     @property
     def fused(self) -> Tensor:
-        """The one tensor that holds K and V, where the form is `packed` or `fused`."""
+        """The codes of K and V in one tensor, where the form is `packed` or `fused`. Raises LookupError elsewhere.
+
+        `[pages, heads, page, head_dim + head_dim_v]`, or `[slots, 2 * heads, head_dim]`.
+        """
         if self.fused_pages is None:
             raise LookupError("cache.fused: K and V lie in tensors of their own in this form")
         return self.fused_pages
 
     @property
     def fused_scale(self) -> Tensor:
-        """K's given scales, then V's, where the form is `fused`: `[2]`, or `[2 * heads]` for one a head."""
+        """K's given scales, then V's, where the form is `fused`: `[2]`, or `[2 * heads]` for one a head.
+
+        Raises LookupError elsewhere.
+        """
         if self.fused_given is None:
             raise LookupError("cache.fused_scale: no scales are given here, or the form is not 'fused'; use .k.scale")
         return self.fused_given
 
     @property
     def tables(self) -> Tables:
-        """Block table, batch indices, positions and CSR, where the form is addressed by them."""
+        """Block table, batch indices, positions and CSR, where the form is addressed by them. LookupError elsewhere."""
         if self.block_tables is None:
             raise LookupError("cache.tables: the form does not say addressed_by='block_table'")
         return self.block_tables
@@ -135,7 +161,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Output:
-    """Where a load target writes: `k` and `v` are `[tokens, heads, head_dim]`, prefilled."""
+    """Where a load target writes: `[tokens, heads, head_dim]` of the contract's `out`, prefilled with random bytes."""
 
     k: Tensor
     v: Tensor
@@ -173,7 +199,7 @@ class LoadTarget:
     prepare: Callable[[], None] | None
 
     def __call__(self, slots: Tensor, cache: Cache, out: Output) -> None:
-        """Load the rows at `slots` into `out`."""
+        """Load the rows at `slots` `[tokens]` into `out`."""
         self.function(slots, cache, out)
 
 

@@ -13,8 +13,9 @@ class Placed(msgspec.Struct, frozen=True):
     """One tensor in memory: `dims` elements of `dtype`, `strides` apart, from byte `offset` of its allocation.
 
     `name` is `k`, `v`, `slots`, `k_codes`, `v_codes`, `k_scales`, `v_scales`, `k_scale`, `v_scale`, `out_k`, `out_v`
-    or the name of a table. Codes and scales are always in cache coordinates: dims `[pages, page, heads, dim]` and
-    `[pages, page, heads]`, whatever the form; a form that is not paged has one row a page.
+    or the name of a table. Codes and scales are always in cache coordinates, whatever the form: codes
+    `[pages, page, heads, dim]`, scales `[pages, page, heads]`, `[pages, page, 1]` for one a token, or
+    `[pages, page, heads, blocks]`. A form that is not paged has one row a page.
     """
 
     name: str
