@@ -7,10 +7,10 @@ import numpy as np
 from kvcheck.addresses import distinct
 from kvcheck.diagnose.destination import lost_or_stray
 from kvcheck.diagnose.explanation import Explanation
-from kvcheck.diagnose.facts import TENSORS, Facts, Stored
+from kvcheck.diagnose.facts import TENSORS, Facts, Mask, Stored
 from kvcheck.diagnose.match import PROOF
 from kvcheck.diagnose.part import Kind, part
-from kvcheck.diagnose.side import condemned, placed_positions, side
+from kvcheck.diagnose.side import Side, condemned, placed_positions, side
 from kvcheck.diagnose.strides import sibling
 from kvcheck.schema import Tensor
 
@@ -55,7 +55,9 @@ class Exchanged:
             mask = np.broadcast_to(found.scales.reshape(held.bad.shape)[:, :, None], held.lost.shape)
         units = mask.all(axis=2) & held.bad & ~held.lost.any(axis=2)
         wrong = np.asarray(held.wrong & units[:, :, None])
-        if int((wrong & held.varied[:, :, None]).sum()) < PROOF:
+        # Rows of one repeated code, of zeros as a rule, are alike whoever's they are.
+        varied = (here.found.codes != here.found.codes[:, :, :1]).any(axis=2) if self._kind == "codes" else held.varied
+        if int((wrong & varied[:, :, None]).sum()) < PROOF or not self._unlike(here, units):
             return None
         compared = facts.compared
         codes = scales = None
@@ -76,6 +78,12 @@ class Exchanged:
             says=f"{other}'s {self._kind} stand where {tensor.upper()}'s belong",
             evidence={"units": int(units.sum())},
         )
+
+    def _unlike(self, here: Side, units: Mask) -> bool:
+        """Whether the scales that stand there are several: one for all may be what it is for any reason."""
+        if self._kind == "codes" or here.found.scale is None:
+            return True
+        return len(np.unique(here.found.scale.reshape(units.shape)[units])) > 1
 
 
 def _alike(facts: Facts, kind: Kind) -> bool:

@@ -31,7 +31,8 @@ class Match:
     times (codes of normal data crowd in some 60 values), so eight in rows without a miss come by chance less than once
     in 10^8. `unknown` `[n, heads]` marks wrong rows, not explained, that hold elements whose bytes are not known, or
     share a scale with such: they speak neither for the prediction nor against it; None where there is none. Of the
-    wrong codes they have `unknown_codes`.
+    wrong codes they have `unknown_codes`. `placed` says that chance is excluded by place alone: every wrong row is
+    explained, is of one repeated code, and has a right one beside it that would be right.
     """
 
     wrong: int
@@ -45,6 +46,7 @@ class Match:
     wrong_groups: Mask
     unknown: Mask | None = None
     unknown_codes: int = 0
+    placed: bool = False
 
 
 def match(facts: Facts, tensor: Tensor, x: Floats, known: Mask | None = None) -> Match:
@@ -82,6 +84,7 @@ def match(facts: Facts, tensor: Tensor, x: Floats, known: Mask | None = None) ->
         wrong_groups=scales,
         unknown=unknown if unknown.any() else None,
         unknown_codes=int(codes[unknown].sum()),
+        placed=bool((explained == held.rows).all() and fits.all() and not held.rows.all() and codes.sum() >= PROOF),
     )
 
 
@@ -94,6 +97,14 @@ def believed(found: Match) -> bool:
         return False
     left = found.wrong - found.unknown_codes
     return found.codes >= SHARE * left if left else found.scales > 0
+
+
+def by_place(found: Match) -> bool:
+    """Whether a match is not `believed` for its rows hold one repeated code each, and all else speaks for it.
+
+    A cause among others then: whatever leaves zeros in these rows leaves the same.
+    """
+    return found.placed and not found.proven
 
 
 def known_rows(facts: Facts, known: Mask) -> Mask:

@@ -12,10 +12,13 @@ from kvcheck.addresses import Offsets, element_offsets
 from kvcheck.diagnose import received
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import Facts, Floats, Mask
-from kvcheck.diagnose.match import Match, believed, match
+from kvcheck.diagnose.match import Match, believed, by_place, match
 from kvcheck.diagnose.prospect import fails_reading
 from kvcheck.diagnose.reach import stopped
 from kvcheck.schema import ITEMSIZE, Placed, Tensor
+
+#: What a reading assumes beyond others that is told by where wrong rows stand alone.
+ONE_OF_MANY = 2
 
 
 @dataclass(frozen=True, eq=False)  # arrays have no one equality
@@ -122,7 +125,10 @@ def shows(facts: Facts, tensor: Own, reading: Reading) -> bool:
 def explanation(facts: Facts, reading: Reading) -> Explanation | None:
     """What a reading explains; None where it is chance, or less than half of what is wrong."""
     found = match(facts, reading.tensor, every_row(facts, reading), known(facts, reading))
-    return explained(described(facts, reading), found) if believed(found) else None
+    # Of the plainest readings alone: where rows are all alike, some row is another's.
+    if believed(found) or (by_place(found) and reading.cost == 1):
+        return explained(described(facts, reading), found)
+    return None
 
 
 def explained(made: Explanation, found: Match) -> Explanation:
@@ -136,11 +142,16 @@ def explained(made: Explanation, found: Match) -> Explanation:
         rows = int(unknown.sum())
         evidence["rows_unknown"] = rows
         says += f" ({rows} of its rows from memory whose bytes are not known)"
+    cost = made.cost + bool(found.against)
+    if by_place(found):
+        evidence["rows_repeated"] = found.rows
+        says += ", by where wrong rows stand alone: each repeats one code, which other causes leave as well"
+        cost += ONE_OF_MANY
     return replace(
         made,
         codes=found.wrong_codes,
         scales=found.wrong_groups if found.wrong_scales else None,
-        cost=made.cost + bool(found.against),
+        cost=cost,
         says=says,
         evidence=evidence,
         unknown=unknown,

@@ -14,7 +14,7 @@ import msgspec
 from kvcheck.diagnose import received
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
-from kvcheck.diagnose.match import Match, believed, match
+from kvcheck.diagnose.match import Match, believed, by_place, match
 from kvcheck.diagnose.prospect import fails_reading
 from kvcheck.diagnose.reach import stopped_in
 from kvcheck.diagnose.reading import explained
@@ -55,7 +55,7 @@ class SiblingPitch:
             tried = [(_match(facts, tensor, used), used) for used in _readings(facts, tensor)]
             # The first of equals: one wrong stride is a simpler account than three.
             best = max(tried, key=lambda pair: (pair[0].codes, pair[0].scales), default=None)
-            if best is not None and believed(best[0]) and _needs_pitch(facts, tensor, *best):
+            if best is not None and (believed(best[0]) or by_place(best[0])) and _needs_pitch(facts, tensor, *best):
                 made.append(_explanation(facts, tensor, *best))
         return made
 
@@ -124,4 +124,5 @@ def _explanation(facts: Facts, tensor: Tensor, found: Match, used: Placed) -> Ex
         },
     )
     # One pitch for all rows, whether some of them are right or not.
-    return replace(explained(made, found), cost=made.cost)
+    full = explained(made, found)
+    return replace(full, cost=full.cost - bool(found.against))

@@ -224,3 +224,16 @@ def test_rows_one_slot_on_are_written_there_however_many_they_are(tokens: int) -
     }
     assert all("each +1 from its own" in each.says for each in made)
     assert made[0].fault == "cache-layout"
+
+
+def test_zeros_of_k_are_not_told_from_zeros_of_whatever_origin() -> None:
+    """K's rows are zeros, and V's were made so: nothing says that K's codes stand where V's belong."""
+
+    def run(memory: Memory) -> None:
+        store(memory)
+        for slot in memory.slots.tolist():
+            memory.write("v_codes", slot, np.zeros((2, 64), np.uint8))
+            memory.write("v_scales", slot, memory.row("k_scales", slot).view(np.float32))
+
+    made = found(run, Case(tokens=3, heads=2, head_dim=64, k_values="all_zero"))
+    assert not {"cache-layout", "scale-address"} & {each.fault for each in made}

@@ -127,3 +127,25 @@ def test_given_scales_leave_known_rows_known() -> None:
     emission = emulate(run, CASE, Contract(scale=Given("tensor")), Form(scales="none"), outside=garbage)
     found = made(emission)
     assert [(each.fault, each.evidence["rows_unknown"]) for each in found] == [("sibling-pitch", 15)]
+
+
+def test_rows_of_zeros_are_told_by_where_they_stand_and_said_to_be() -> None:
+    """In young memory K's pitch leads to zeros behind V: row 0 is right, the other one repeats a code."""
+    case = Case(tokens=2, k_view="qkv", v_values="normal*0.01", layout="pooled")
+    (found,) = made(emulate(with_k_pitch, case, cuda=False))
+    assert (found.fault, found.tensor, found.explains == found.of) == ("sibling-pitch", "v", True)
+    assert found.evidence["rows_repeated"] == 3
+    assert "each repeats one code, which other causes leave as well" in found.says
+
+
+def test_rows_of_zeros_that_no_reading_gives_have_no_name() -> None:
+    """The first row is zeros, the second right: the pitch of K leaves the reverse."""
+
+    def run(memory: Memory) -> None:
+        store(memory)
+        slot = int(memory.slots[0])
+        memory.write("v_codes", slot, np.zeros((3, 128), np.uint8))
+        memory.write("v_scales", slot, np.zeros(3, np.float32))
+
+    case = Case(tokens=2, k_view="qkv", v_values="normal*0.01", layout="pooled")
+    assert made(emulate(run, case, cuda=False)) == ()

@@ -132,14 +132,17 @@ def emulate(
     form: Form | None = None,
     launches: int = 3,
     outside: Callable[[Indices], Bytes] | None = None,
+    *,
+    cuda: bool = True,
 ) -> Emission:
     """Run a kernel as a case's process would, launch for launch, and say what it did.
 
-    `outside` are the bytes at offsets that an allocation does not have: zeros without it.
+    `outside` are the bytes at offsets that an allocation does not have: zeros without it. `cuda` says whose `pooled`
+    layout is meant.
     """
     case = Case() if case is None else case
     form = Form() if form is None else form
-    placement = place(case, contract, form, Accepts(), cuda=case.layout == "pooled")
+    placement = place(case, contract, form, Accepts(), cuda=cuda and case.layout == "pooled")
     made = tuple(_launch(kernel, case, contract, placement, index, None, outside) for index in range(launches))
     if case.cross != "none":
         redrawn: Tensor = "k" if case.cross == "k" else "v"
