@@ -1,6 +1,6 @@
 """What reports prove of observability: a specimen fails where its form of the fault is shown, and nowhere else.
 
-    python tests/evidence/observable.py [FOLDER]
+    python -m tests.evidence.observable [FOLDER]
 
 reads every report of a specimen and of a right kernel below FOLDER (`reports`) and prints, for each specimen, in how
 many cases it failed and in how many of them that was said to show. Exit status 0 where
@@ -27,9 +27,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kvcheck.report.read import read
 from kvcheck.schema import CaseResult, Report
 from kvcheck.targets.load import load
+
+from .telling import matrix_reports, tell
 
 PREFIX = "specimen:"
 FAILED = frozenset({"mismatch", "violation", "crash", "timeout", "xfail"})
@@ -173,10 +174,7 @@ def declared(name: str) -> str:
 
 def below(folder: Path) -> Iterator[Report]:
     """Every report of `kvcheck matrix` below a folder that says which forms its cases show."""
-    for path in sorted(folder.rglob("report.json")):
-        report = read(path)
-        if report.command.startswith("kvcheck matrix") and report.forms and report.target.kind == "store":
-            yield report
+    return (report for report in matrix_reports(folder) if report.forms and report.target.kind == "store")
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
@@ -195,14 +193,9 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 def main(folder: str = "reports") -> int:
     """Print what the reports below a folder prove of observability; 1 where something does not hold."""
     rows = gather(list(below(Path(folder))))
-    for line in table(rows):
-        sys.stdout.write(line + "\n")
     problems = [problem for each in rows for problem in each.problems]
     problems += [] if rows else [f"no report of a specimen below {folder} says what its cases show"]
-    for problem in problems:
-        sys.stdout.write(f"missed: {problem}\n")
-    sys.stdout.write("all hold\n" if not problems else f"{len(problems)} missed\n")
-    return 1 if problems else 0
+    return tell(table(rows), problems)
 
 
 if __name__ == "__main__":

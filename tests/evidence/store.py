@@ -1,6 +1,6 @@
 """What reports prove of `store`: that it passes everywhere, and that its bytes do not depend on where it ran.
 
-    python tests/evidence/store.py [FOLDER] [CASES]
+    python -m tests.evidence.store [FOLDER] [CASES]
 
 reads every report of `store` below FOLDER (`reports`) and prints what they amount to. Exit status 0 where
 
@@ -23,9 +23,10 @@ from pathlib import Path
 
 import msgspec
 
-from kvcheck.report.read import read
 from kvcheck.schema import Case, CaseResult, Report
 from kvcheck.views import repeats
+
+from .telling import matrix_reports, tell
 
 TARGET = "store"
 LEAST = 2000
@@ -124,27 +125,18 @@ def _add(found: Evidence, place: str, case: CaseResult) -> None:
         found.by_input[logical_input(case.axes)].setdefault(digest, []).append(case.id)
 
 
-def below(folder: Path) -> Iterator[Report]:
-    """Every report of `kvcheck matrix` below a folder: what a sanitizer could not look at is no matter of bytes."""
-    for path in sorted(folder.rglob("report.json")):
-        report = read(path)
-        if report.command.startswith("kvcheck matrix"):
-            yield report
+def _says(found: Evidence) -> Iterator[str]:
+    for place, count in sorted(found.reports.items()):
+        yield f"{count:7} cases of {TARGET} on {place}"
+    yield f"{len(found.unlike):7} unlike cases that compared codes, {found.codes} codes in all"
+    yield f"{found.in_two_places():7} cases ran on a CPU and on a GPU"
+    yield f"{found.in_many_forms():7} logical inputs lay in memory in more than one way"
 
 
 def main(folder: str = "reports", least: str = str(LEAST)) -> int:
     """Print what the reports below a folder prove of `store`; 1 where a bar is missed."""
-    found = gather(list(below(Path(folder))))
-    problems = found.problems(int(least))
-    for place, count in sorted(found.reports.items()):
-        sys.stdout.write(f"{count:7} cases of {TARGET} on {place}\n")
-    sys.stdout.write(f"{len(found.unlike):7} unlike cases that compared codes, {found.codes} codes in all\n")
-    sys.stdout.write(f"{found.in_two_places():7} cases ran on a CPU and on a GPU\n")
-    sys.stdout.write(f"{found.in_many_forms():7} logical inputs lay in memory in more than one way\n")
-    for line in problems:
-        sys.stdout.write(f"missed: {line}\n")
-    sys.stdout.write("all hold\n" if not problems else f"{len(problems)} missed\n")
-    return 1 if problems else 0
+    found = gather(list(matrix_reports(Path(folder))))
+    return tell(_says(found), found.problems(int(least)))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ import pytest
 from kvcheck.report.read import read
 from kvcheck.schema import CaseResult, Digest, Report
 
-from .store import below, gather, logical_input, main, unlike
+from .store import gather, logical_input, main, unlike
+from .telling import matrix_reports
 
 REPORTS = Path(__file__).parents[2] / "reports"
 OTHER = Digest("0" * 32, "1" * 32)
@@ -31,7 +32,7 @@ def _with(report: Report, number: int, **fields: object) -> Report:
 
 def test_the_committed_reports_have_no_failure_and_one_digest_an_input() -> None:
     """All that is committed of `store`: every planned case passed, with the same bytes wherever it ran or lay."""
-    found = gather(list(below(REPORTS)))
+    found = gather(list(matrix_reports(REPORTS)))
     assert found.problems(least=1200) == []
     assert found.in_many_forms() > 0
 

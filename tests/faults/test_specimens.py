@@ -8,9 +8,9 @@ from kvcheck.schema import CaseResult
 from kvcheck.targets.load import check_name, load, names
 
 from .channels import channels
-from .running import Results, default, run_file
+from .running import Results, run_file
 from .specimens import SPECIMENS
-from .test_observability import held, is_like_store
+from .test_observability import held, run_right
 
 #: The slugs that a specimen may declare: the vocabulary of reports.
 FAULTS = {
@@ -59,11 +59,10 @@ def test_a_specimen_fails_where_its_fault_shows(name: str, results: Results) -> 
 
 def test_a_specimen_fails_where_its_form_is_said_to_show(results: Results) -> None:
     """And passes where it is not, with the bytes of the right kernel, whose cases show the same."""
-    like = {case: None for name, row in SPECIMENS.items() if is_like_store(name) for case in (row.shows, row.hides)}
-    (right,) = run_file("store", {"store": list(like)}).values()
-    assert {case.outcome for case in right} == {"pass"}
+    rights = run_right({name: (row.shows, row.hides) for name, row in SPECIMENS.items()})
+    assert {case.outcome for right in rights.values() for case in right} == {"pass"}
     for name in SPECIMENS:
-        found = held(name, results[f"specimen:{name}"], right if is_like_store(name) else ())
+        found = held(name, results[f"specimen:{name}"], rights[name])
         assert found.unjudged == 0
         if found.fault != "compile-failure":
             assert found.counts == {(True, True): 1, (False, False): 1}, name
@@ -98,14 +97,3 @@ def test_on_a_gpu_every_specimen_fails_and_passes_where_it_does_without_one() ->
         shown, hidden = found[f"specimen:{name}"]
         assert channels(shown) >= row.channels, (name, shown.outcome, shown.reason)
         assert (name, hidden.outcome) == (name, "pass"), hidden.reason
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("name", SPECIMENS)
-def test_a_specimen_fails_the_default_matrix(name: str) -> None:
-    """All of it: a minute each."""
-    target = f"specimen:{name}"
-    (found,) = run_file(target, {target: default()}).values()
-    outcomes = {result.outcome for result in found}
-    assert outcomes & {"mismatch", "violation", "crash"}
-    assert "pass" in outcomes
