@@ -238,6 +238,11 @@ MASKS = (
         also=frozenset({"codes"}),
     ),
     Row(
+        "D43: a range of six heads", "masks", "d43-heads-range", frozenset({"crash"}),
+        shows=lambda case: _stored(case) and not _heads_are_power(case),
+        hides=_heads_are_power,
+    ),
+    Row(
         "D44: no mask for full tiles", "masks", "d44-full-tile", frozenset({"codes", "scales"}),
         shows=lambda case: _in_arena(case) and _dims_are_powers(case) and not _heads_are_power(case)
         and case.v_values in PLAIN | ANCHORED,

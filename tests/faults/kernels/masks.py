@@ -18,7 +18,13 @@ from kvcheck import Cache, store_target
 @store_target("d41-range", contract=skeleton.COMPUTED)
 def plain_range(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
     """Row D41: a range of just the heads and dims that there are. Triton has none but powers of two."""
-    skeleton.store(k, v, slots, cache, skeleton.with_part(exact_block=True))
+    skeleton.store(k, v, slots, cache, skeleton.with_part(exact_dims=True, exact_heads=True))
+
+
+@store_target("d43-heads-range", contract=skeleton.COMPUTED)
+def range_of_heads(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
+    """Row D43: the range of heads alone is of just those that there are."""
+    skeleton.store(k, v, slots, cache, skeleton.with_part(exact_heads=True))
 
 
 @triton.jit

@@ -185,8 +185,8 @@ class Part(Protocol):
 class Parts:
     """What a store is made of.
 
-    `spare_lanes` widens the block: so many lanes at least lie beyond the row. `exact_block` has no lane beyond it, nor
-    a head beyond the last.
+    `spare_lanes` widens the block: so many lanes at least lie beyond the row. `exact_dims` has no lane beyond it,
+    `exact_heads` no head beyond the last.
     """
 
     pick: Part = pick
@@ -196,7 +196,8 @@ class Parts:
     keep_codes: Part = keep_codes
     keep_scales: Part = keep_scales
     spare_lanes: int = 0
-    exact_block: bool = False
+    exact_dims: bool = False
+    exact_heads: bool = False
 
 
 SOUND = Parts()
@@ -223,9 +224,10 @@ def store(
         _, heads, dim = rows.shape
         scales = side.scale if given else side.scales
         scale_strides = (0, 0) if given else scales.stride()[:2]
-        block = (triton.next_power_of_2(heads), triton.next_power_of_2(dim + parts.spare_lanes))
-        if parts.exact_block:
-            block = (heads, dim)
+        block = (
+            heads if parts.exact_heads else triton.next_power_of_2(heads),
+            dim if parts.exact_dims else triton.next_power_of_2(dim + parts.spare_lanes),
+        )
         store_rows[(count,)](
             rows, slots, side.codes, scales, token, head, inner, slots.stride(0), len(slots), *side.codes.stride(),
             *scale_strides, cache.slots, HEADS=heads, DIM=dim, BLOCK_HEADS=block[0], BLOCK_DIM=block[1],
