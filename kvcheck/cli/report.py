@@ -36,7 +36,7 @@ def report(
     from kvcheck.report.write import replace  # noqa: PLC0415
 
     reports = [found for _, found in find(files)]
-    made = _made(reports, form, strict=strict, to_file=output is not None)
+    made = _rendered(reports, form, strict=strict, to_file=output is not None)
     if output is not None:
         replace(output, made)
     else:
@@ -49,7 +49,7 @@ def report(
                 raise ReportError(f"standard output: cannot be written: {error.strerror or error}") from error
 
 
-def _made(reports: list[Report], form: Form, *, strict: bool, to_file: bool) -> bytes:
+def _rendered(reports: list[Report], form: Form, *, strict: bool, to_file: bool) -> bytes:
     """The reports in a form, as the bytes of a file."""
     if form == "html":
         from kvcheck.report.html import html  # noqa: PLC0415

@@ -57,11 +57,11 @@ def changes(emission: Emission, written: Collection[str]) -> Changes:
         owned |= mine
     k_stray, v_stray = _by_side(emission, where[~owned], written)
     return Changes(
-        InputsVerdict(int(owned.sum()), tuple(names), _first(emission, launches, where[owned], names)),
+        InputsVerdict(int(owned.sum()), tuple(names), _first_changed(emission, launches, where[owned], names)),
         int((~owned).sum()),
         k_stray,
         v_stray,
-        _first(emission, launches, where[~owned], None),
+        _first_changed(emission, launches, where[~owned], None),
     )
 
 
@@ -109,7 +109,7 @@ def _beside(tensors: Sequence[Placed], stray: Indices) -> list[tuple[str, int]]:
     return [(tensor.name, int((known & (best == index)).sum())) for index, tensor in enumerate(tensors)]
 
 
-def _first(
+def _first_changed(
     emission: Emission, launches: Sequence[_Changed], positions: Indices, names: Collection[str] | None
 ) -> FirstByte | None:
     """The first of some positions that the first launch to change any of them changed.
@@ -124,11 +124,11 @@ def _first(
             step = (launch.prefill, launch.poison, launch.redrawn)
             before = images(emission.placement, emission.case, emission.contract, *step)
             told = (int(found.data[at]), int(before[allocation][offset]), number)
-            return _told(emission.placement.tensors, allocation, offset, told, names)
+            return _first_byte(emission.placement.tensors, allocation, offset, told, names)
     return None
 
 
-def _told(
+def _first_byte(
     tensors: Sequence[Placed],
     allocation: int,
     offset: int,

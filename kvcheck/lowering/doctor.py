@@ -27,15 +27,15 @@ def examine() -> tuple[Finding, ...]:
     CUDA is initialised in a helper process only.
     """
     with ThreadPoolExecutor() as pool:
-        cpu = pool.submit(helper, "cpu", CpuFacts)
-        compiler = pool.submit(helper, "compiler", CompilerFacts)
-        gpu = pool.submit(helper, "gpu", GpuFacts)
+        cpu = pool.submit(measured, "cpu", CpuFacts)
+        compiler = pool.submit(measured, "compiler", CompilerFacts)
+        gpu = pool.submit(measured, "gpu", GpuFacts)
         installed = software()
         found = says.Machine(installed, cpu.result(), compiler.result(), gpu.result())
     return says.findings(found)
 
 
-def helper(what: str, kind: type[_Facts]) -> _Facts:
+def measured(what: str, kind: type[_Facts]) -> _Facts:
     """What the helper process for `what` measured; nothing but the reason where it failed."""
     environment = {key: value for key, value in os.environ.items() if key not in _UNSET}
     environment |= {"TRITON_INTERPRET": "1"} if what == "cpu" else {}

@@ -145,11 +145,11 @@ def _tolerance(case: CaseResult) -> str:
     if not case.codes.compared:
         return ""
     sides = (("K", case.tolerance.k, case.codes.k_wrong), ("V", case.tolerance.v, case.codes.v_wrong))
-    lines = [f"  {name}: {_said(side)}; {wrong} of its codes are wrong" for name, side, wrong in sides]
+    lines = [f"  {name}: {_would_have_said(side)}; {wrong} of its codes are wrong" for name, side, wrong in sides]
     return f"A test with a tolerance (max abs {LIMIT})\n" + "\n".join(lines)
 
 
-def _said(side: Tolerance) -> str:
+def _would_have_said(side: Tolerance) -> str:
     if side.absolute is None or side.absolute_pass is None:
         return "not finite, no answer"
     return f"{side.absolute:.3g}, {'would have passed' if side.absolute_pass else 'would have failed'}"

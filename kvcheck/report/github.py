@@ -32,11 +32,11 @@ def workflow_commands(reports: Sequence[Report], environ: Mapping[str, str], *, 
         about = f"title={_property(_title(report))}{_file(report, environ)}"
         wrong = sentences.uncompiled(report)
         lines += [_annotation(about, group) for group in groups]
-        lines += [f"::error {about}::{_data(line)}" for line in wrong]
+        lines += [f"::error {about}::{_escaped_text(line)}" for line in wrong]
         code = exit_code(report, strict=strict)
         if not groups and not wrong and code != PASSED:
             level = "warning" if code in (INCONCLUSIVE, NOTHING_COMPARED) else "error"
-            lines.append(f"::{level} {about}::{_data(sentences.result(report, strict=strict))}")
+            lines.append(f"::{level} {about}::{_escaped_text(sentences.result(report, strict=strict))}")
     if len(lines) > MOST:
         lines = [
             *lines[: MOST - 1],
@@ -77,7 +77,7 @@ def add_summary(reports: Sequence[Report], environ: Mapping[str, str], *, strict
 
 def _annotation(about: str, group: Group) -> str:
     text = f"{details.title(group)}: {shorten(details.sentence(group), 400)}\nrepeat: {group.repeat}"
-    return f"::error {about}::{_data(text)}"
+    return f"::error {about}::{_escaped_text(text)}"
 
 
 def _file(report: Report, environ: Mapping[str, str]) -> str:
@@ -92,10 +92,10 @@ def _title(report: Report) -> str:
     return f"kvcheck {one_line(report.target.name)} on {one_line(report.arch)}, {report.execution}"
 
 
-def _data(text: str) -> str:
+def _escaped_text(text: str) -> str:
     """Text of a workflow command: what ends the line, and the escape itself, are escaped."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    return _escaped_text(text).replace(":", "%3A").replace(",", "%2C")

@@ -87,7 +87,7 @@ def _key(report: Report) -> Key:
 def _merged(parts: Sequence[tuple[Path, Report]]) -> Report:
     first = parts[0][1]
     for path, report in parts[1:]:
-        _check(parts[0][0], first, path, report)
+        _check_alike(parts[0][0], first, path, report)
     reports = [report for _, report in parts]
     cases: dict[str, CaseResult] = {}
     for report in reports:
@@ -122,7 +122,7 @@ def _lists(reports: Sequence[Report]) -> dict[str, object]:
     return merged
 
 
-def _check(one: Path, first: Report, other: Path, report: Report) -> None:
+def _check_alike(one: Path, first: Report, other: Path, report: Report) -> None:
     """Raise ReportError where two reports are not of one target, contract, set of faults and kvcheck."""
     for what, mine, theirs in (
         ("kernels", first.target.kernels_sha256, report.target.kernels_sha256),

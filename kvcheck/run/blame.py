@@ -37,8 +37,8 @@ def blame(
     The first that depends on order is told which one case makes it so. `declared`: that is the fault that a known-bad
     kernel declares. Raises NurseryLostError.
     """
-    alone = _last(runs.run([[number] for number in suspects for _ in range(ALONE)]), ALONE)
-    behind = _last(
+    alone = _last_of_each(runs.run([[number] for number in suspects for _ in range(ALONE)]), ALONE)
+    behind = _last_of_each(
         runs.run([[*before, number] for number, (before, _) in suspects.items() for _ in range(BEHIND)]), BEHIND
     )
     left = {}
@@ -74,11 +74,11 @@ def _settled(
 
 def _culprits(runs: Runs, before: Sequence[int], number: int, result: CaseResult) -> Sequence[int]:
     """The one case that is enough to change another, or all that ran before it."""
-    pairs = zip(before, _last(runs.run([[one, number] for one in before]), 1), strict=True)
+    pairs = zip(before, _last_of_each(runs.run([[one, number] for one in before]), 1), strict=True)
     return next(([one] for one, ended in pairs if ended and not same(result, ended[0])), before)
 
 
-def _last(ran: Sequence[Sequence[CaseResult | None]], size: int) -> list[list[CaseResult]]:
+def _last_of_each(ran: Sequence[Sequence[CaseResult | None]], size: int) -> list[list[CaseResult]]:
     """What came of the last case of each process, by so many processes; without those in which it did not end."""
     ends = [results[-1] for results in ran]
     return [[end for end in ends[at : at + size] if end is not None] for at in range(0, len(ends), size)]

@@ -117,17 +117,17 @@ def _bodies(data: bytes, key: bytes) -> Iterator[bytes]:
     while at + _HEAD.size <= len(data):
         check, length = _HEAD.unpack_from(data, at)
         body = data[at + _HEAD.size : at + _HEAD.size + length]
-        if len(body) != length or check != _check(key, body):
+        if len(body) != length or check != _checksum(key, body):
             return
         yield body
         at += _HEAD.size + length
 
 
 def _record(key: bytes, body: bytes) -> bytes:
-    return _HEAD.pack(_check(key, body), len(body)) + body
+    return _HEAD.pack(_checksum(key, body), len(body)) + body
 
 
-def _check(key: bytes, body: bytes) -> bytes:
+def _checksum(key: bytes, body: bytes) -> bytes:
     return hashlib.blake2b(body, digest_size=16, key=hashlib.sha256(key).digest()).digest()
 
 

@@ -23,7 +23,7 @@ PREFIX = "kvcheck-run-"
 def scratch() -> Iterator[Path]:
     """A folder that is empty, and is removed with all that is in it. Before, those that dead processes left are."""
     sweep(Path(tempfile.gettempdir()))
-    folder, lock = _made()
+    folder, lock = _new_folder()
     try:
         yield folder
     finally:
@@ -43,7 +43,7 @@ def sweep(place: Path) -> None:
                     os.close(lock)
 
 
-def _made() -> tuple[Path, int | None]:
+def _new_folder() -> tuple[Path, int | None]:
     """A new folder, and the lock on it; None where there are no locks, so that nobody else will think it left."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))

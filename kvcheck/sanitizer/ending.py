@@ -53,7 +53,7 @@ def doubt(ending: Ending, records: int) -> str:
     printed = parse_text(ending.text, "")
     line = next((line for line in printed.unknown if _HARMLESS not in line), None)
     if line is not None:
-        return _said(line)
+        return _tool_said(line)
     if not ending.logged:
         return f"it kept no log; it exited with status {ending.exit}"
     return _unread(ending) or _contradicts(ending, records, len(printed.accesses))
@@ -67,7 +67,7 @@ def _unread(ending: Ending) -> str:
     unread = next((line for line in ending.text.splitlines() if _SUMS_UP.search(line) and not _read(line)), None)
     if unread is None:
         return ""
-    return _said(unread) if "not printed" in unread else f"a summary of its cannot be read: {_plain(unread)}"
+    return _tool_said(unread) if "not printed" in unread else f"a summary of its cannot be read: {_plain(unread)}"
 
 
 def _contradicts(ending: Ending, records: int, printed: int) -> str:
@@ -87,14 +87,14 @@ def _contradicts(ending: Ending, records: int, printed: int) -> str:
         return f"it found nothing, and the program under it ended with status {ending.exit}"
     # Where it says that it found nothing, whatever else it says is more than that.
     more = None if total else next((line for line in ending.text.splitlines() if not _expected(line)), None)
-    return "" if more is None else _said(more)
+    return "" if more is None else _tool_said(more)
 
 
 def _number(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-def _said(line: str) -> str:
+def _tool_said(line: str) -> str:
     return f"the tool said: {_plain(line)}"
 
 

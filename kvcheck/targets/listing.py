@@ -63,17 +63,17 @@ def _engine(name: str, *, imports: bool) -> Listed:
     if not imports:
         where = engine.find()
         missing = None if where is not None else f"not found; {engine.get}"
-        return Listed(name, _found(engine), line, missing)
+        return Listed(name, _where_found(engine), line, missing)
     prepare = loaded.target.prepare
     try:
         if prepare is not None:
             prepare()
     except MissingEngineError as error:
-        return Listed(name, _found(engine), line, str(error))
-    return Listed(name, _found(engine), line)
+        return Listed(name, _where_found(engine), line, str(error))
+    return Listed(name, _where_found(engine), line)
 
 
-def _found(engine: Engine) -> str:
+def _where_found(engine: Engine) -> str:
     where = engine.find()
     if where is None:
         return engine.distribution

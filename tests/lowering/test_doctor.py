@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kvcheck.lowering import doctor, measure_gpu, software
 from kvcheck.lowering.attempts import Attempts
-from kvcheck.lowering.doctor import helper
+from kvcheck.lowering.doctor import measured
 from kvcheck.lowering.doctor_says import Machine, findings
 from kvcheck.lowering.machine import CompilerFacts, CpuFacts, GpuFacts, Software
 
@@ -209,17 +209,17 @@ def test_a_helper_that_dies_or_hangs_leaves_a_line(monkeypatch: pytest.MonkeyPat
     program.write_text("#!/bin/sh\necho last words >&2\nexit 3\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
-    assert helper("gpu", GpuFacts).errors == {"gpu": "the helper process ended with status 3: last words"}
+    assert measured("gpu", GpuFacts).errors == {"gpu": "the helper process ended with status 3: last words"}
     program.write_text("#!/bin/sh\nexit 3\n")
-    assert helper("cpu", CpuFacts).errors == {"cpu": "the helper process ended with status 3"}
+    assert measured("cpu", CpuFacts).errors == {"cpu": "the helper process ended with status 3"}
     program.write_text("#!/bin/sh\nexec sleep 60\n")
     monkeypatch.setattr(doctor, "TIMEOUT", 0.1)
-    assert helper("cpu", CpuFacts).errors == {"cpu": "took more than 0.1 seconds"}
+    assert measured("cpu", CpuFacts).errors == {"cpu": "took more than 0.1 seconds"}
 
 
 def test_helpers_measure_this_machine() -> None:
     """The CPU's and the compiler's facts are whole, whether there is a GPU or not."""
-    cpu, compiler = helper("cpu", CpuFacts), helper("compiler", CompilerFacts)
+    cpu, compiler = measured("cpu", CpuFacts), measured("compiler", CompilerFacts)
     assert cpu.errors == {}
     assert (cpu.ratio, cpu.raw_casts, cpu.raw_bf16) == (1.0, 128, 8)
     assert cpu.raw_casts_wrong

@@ -12,7 +12,7 @@ import pytest
 
 from kvcheck.formats.digests import kept
 from kvcheck.lowering.archs import cast_model, installed, release
-from kvcheck.lowering.doctor import helper
+from kvcheck.lowering.doctor import measured
 from kvcheck.lowering.machine import GpuFacts
 from kvcheck.lowering.sweep import digest, half_patterns, model_codes
 
@@ -64,7 +64,7 @@ def test_native_cast_lowered_for_sm_89_falls_a_step_short() -> None:
 
 def test_doctor_measures_this_gpu() -> None:
     """Nothing is left out; the cast is the model's, and division is within 2 ulp."""
-    facts = helper("gpu", GpuFacts)
+    facts = measured("gpu", GpuFacts)
     assert facts.name
     assert facts.arch
     assert facts.casts_differ == 0, facts.errors
@@ -80,7 +80,7 @@ def test_doctor_measures_this_gpu() -> None:
 
 def test_clamped_nan_is_as_the_ptx_says() -> None:
     """sm_90 clamps with min.xorsign.abs, which gives the bound with the sign of NaN."""
-    facts = helper("gpu", GpuFacts)
+    facts = measured("gpu", GpuFacts)
     if facts.arch not in ("sm_90", "sm_100", "sm_120"):
         pytest.skip(f"{facts.arch} clamps in another way")
     assert facts.clamp is not None
