@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvcheck.draw.counter import raw_bytes, words
+from kvcheck.draw.counter import _philox_key, raw_bytes, words
 
 KEYS = st.lists(st.one_of(st.text(max_size=3), st.integers()), max_size=3).map(tuple)
 POSITIONS = st.integers(0, 1 << 66)
@@ -44,3 +44,13 @@ def test_keys_that_look_alike_differ() -> None:
     """A number and its text, and parts joined differently, name different streams."""
     keys: list[tuple[str | int, ...]] = [("ab",), ("a", "b"), ("1",), (1,), (), ("",), ("a,b",), ('a","b',)]
     assert len({int(words(key, 0, 1)[0]) for key in keys}) == len(keys)
+
+
+@given(KEYS, POSITIONS, st.integers(0, 20), KEYS)
+def test_a_stream_does_not_depend_on_what_was_drawn_before(
+    key: tuple[str | int, ...], start: int, count: int, other: tuple[str | int, ...]
+) -> None:
+    """The generator that all streams share begins as one made for this stream alone would."""
+    words(other, start + 1, count)
+    alone = np.random.Philox(key=_philox_key(key), counter=start // 4)
+    assert words(key, start, count).tolist() == alone.random_raw(start % 4 + count)[start % 4 :].tolist()
