@@ -38,6 +38,12 @@ def start_fresh(command: list[str], job: Job, environment: Mapping[str, str]) ->
     return os.posix_spawn(command[0], command, environment, file_actions=opened, setsid=True)
 
 
+def unstarted(job: Job, error: OSError) -> Ended:
+    """The end of a job for which there was no process. It is no doing of the case's own."""
+    why = error.strerror or str(error)
+    return Ended(job.number, None, None, 0.0, timed_out=False, outside=True, unstarted=why)
+
+
 def run_fresh(nursery: Nursery, jobs: Sequence[Job], *, at_a_time: int) -> list[Ended]:
     """Run jobs in fresh interpreters as the nursery would: same target, arch and GPU; so many at a time.
 
@@ -53,7 +59,10 @@ def run_fresh(nursery: Nursery, jobs: Sequence[Job], *, at_a_time: int) -> list[
         while waiting or running:
             while waiting and len(running) < at_a_time:
                 job = waiting.pop()
-                running[start_fresh(command, job, environment)] = job, time.monotonic()
+                try:
+                    running[start_fresh(command, job, environment)] = job, time.monotonic()
+                except OSError as error:
+                    ended[job.number] = unstarted(job, error)
             for pid, (job, began) in list(running.items()):
                 seconds = time.monotonic() - began
                 late = seconds >= job.timeout + nursery.load_timeout

@@ -165,7 +165,8 @@ def _run_info(
 ) -> None:
     """Run one target. What stops it is raised again when what there is has been written.
 
-    That is a target that cannot be loaded once more; and Ctrl-C, which is heard while cases run and held else.
+    That is a process that cannot be started, or cannot load the target, once more; and Ctrl-C, which is heard while
+    cases run and held else.
     """
     nursery, *beside = nurseries
     hello = _together(nurseries)
@@ -175,7 +176,7 @@ def _run_info(
         _say_resumed(info.name, earlier, len(work.cases))
     _forget(place, earlier.results)
     done: dict[str, CaseResult] = {}
-    stopped: KeyboardInterrupt | TargetError | None = None
+    stopped: KeyboardInterrupt | KvcheckError | None = None
     together: tuple[Together, ...] = ()
     compiled: tuple[CompileFact, ...] = ()
     with (
@@ -196,17 +197,19 @@ def _run_info(
             with Heard():
                 if work.witnesses is not None:
                     ran = work.witnesses.run(nursery, spec, info, work.cases, options, on_result)
+                    done = {result.id: result for result in ran}
                 else:
                     ran = run_target(
                         nursery, info, work.cases, options, on_result,
                         beside=beside, judges=work.judges, earlier=earlier.results,
                     )  # fmt: skip
-                done = {result.id: result for result in ran}
-                if work.witnesses is None:
+                    done = {result.id: result for result in ran}
                     ended, found = run_together(nursery, info, work.cases, ran, options)
                     done, together = {result.id: result for result in ended}, (found,)
                 compiled = compiling.facts()
-        except (KeyboardInterrupt, TargetError) as reason:
+        except ReportError:
+            raise  # what cannot be written cannot be written here either
+        except (KeyboardInterrupt, KvcheckError) as reason:
             stopped = reason
     report = _report(tuple(done.values()), work, hello, info)
     if stopped is None:

@@ -16,6 +16,7 @@ from typing import IO
 
 import msgspec
 
+from kvcheck.errors import ReportError
 from kvcheck.run.judge_worker import DONE, RESULT, Question
 from kvcheck.run.outside import Waker
 from kvcheck.run.result import not_run
@@ -56,7 +57,7 @@ class Judges:
         """The folders of cases whose judge has died once."""
 
     def __enter__(self) -> Judges:  # noqa: PYI034 - typing.Self came with Python 3.11
-        self._workers.append(_Worker(_start()))
+        self._more()
         return self
 
     def __exit__(
@@ -128,12 +129,25 @@ class Judges:
         self._hand_out()
         return question, not_run(question.case, "inconclusive", "the process that judges this case ended before it had")
 
+    def _more(self) -> _Worker | None:
+        """One more process; None where the machine has none to give and another is there."""
+        try:
+            worker = _Worker(_start())
+        except OSError as error:
+            if self._workers:
+                return None
+            raise ReportError(
+                f"the process that judges cannot be started: {error.strerror or error}; the cases before are kept for "
+                "--resume"
+            ) from error
+        self._workers.append(worker)
+        return worker
+
     def _hand_out(self) -> None:
         while self._waiting:
             worker = next((one for one in self._workers if one.question is None), None)
             if worker is None and len(self._workers) < self._most:
-                worker = _Worker(_start())
-                self._workers.append(worker)
+                worker = self._more()
             if worker is None:
                 return
             worker.question, worker.since = self._waiting.popleft(), time.monotonic()

@@ -76,10 +76,15 @@ class Nursery:
     def _start(self) -> tuple[subprocess.Popen[bytes], Hello]:
         with tempfile.TemporaryFile() as log:
             with Held():
-                process = subprocess.Popen(  # noqa: S603 - this very program
-                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
-                    env={**_environment(self._device), MARK: self.mark, ENGINE_PATH: self._engines},
-                )  # fmt: skip
+                try:
+                    process = subprocess.Popen(  # noqa: S603 - this very program
+                        self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                        env={**_environment(self._device), MARK: self.mark, ENGINE_PATH: self._engines},
+                        start_new_session=True,
+                    )  # fmt: skip
+                except OSError as error:
+                    why = error.strerror or str(error)
+                    raise KvcheckError(f"the process that loads {self.spec!r} cannot be started: {why}") from error
                 self._process = process
             self._waker = Waker(process.pid)
             self._ended: deque[Ended] = deque()

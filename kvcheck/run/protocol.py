@@ -97,6 +97,10 @@ class Job(msgspec.Struct, frozen=True):
     """Jobs for the same process, once this one has left an emission. The timeout of this one is for all."""
 
 
+#: The exit status of a child that could not set itself up.
+UNSET = 70
+
+
 class Ended(msgspec.Struct, frozen=True):
     """How a child ended: an exit status or a signal, or killed at its time limit."""
 
@@ -109,6 +113,8 @@ class Ended(msgspec.Struct, frozen=True):
     """The other limit at which it was killed, in a few words."""
     outside: bool = False
     """Whether somebody else may have ended it, or stopped it until its time was over."""
+    unstarted: str = ""
+    """Why there was no child: the machine has no process to give."""
 
 
 class Failure(msgspec.Struct, frozen=True):

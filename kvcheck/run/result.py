@@ -22,6 +22,7 @@ from kvcheck.run.protocol import (
     SCENE,
     STAGE,
     STDERR,
+    UNSET,
     UNWRITTEN,
     WRITING,
     Ended,
@@ -80,7 +81,7 @@ class Judged:
 def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expect_declared: bool) -> CaseResult:
     """The result of a case whose child has ended. Only an emission and exit status 0 together are judged."""
     process = ProcessVerdict(ended.exit, SIGNALS.get(ended.signal or 0), None, outside=ended.outside)
-    if (own := _own_work(ended, folder)) is not None:
+    if (own := _no_process(ended, folder) or _own_work(ended, folder)) is not None:
         error = msgspec.structs.replace(process, error=_told(folder) or _printed(folder))
         return _unjudged(case, "inconclusive", own, ended, error)
     if ended.timed_out:
@@ -117,6 +118,14 @@ def result_of(case: Case, ended: Ended, folder: Path, info: TargetInfo, *, expec
     if expect_declared and info.declares is not None:
         outcome = expected(outcome, info.declares, judged.diagnosis, judged.observable)
     return _result(case, outcome, judged, ended, msgspec.structs.replace(process, error=judged.error))
+
+
+def _no_process(ended: Ended, folder: Path) -> str | None:
+    """Why there was no process in which a case could begin, or None."""
+    if ended.unstarted:
+        return f"its process could not be started: {ended.unstarted}"
+    begun = (folder / STAGE).exists() or (folder / UNWRITTEN).exists()
+    return "its process could not be set up" if ended.exit == UNSET and not begun else None
 
 
 def _own_work(ended: Ended, folder: Path) -> str | None:

@@ -13,12 +13,15 @@ from pathlib import Path
 import msgspec
 
 from kvcheck.run.child import own_files, run_alone
-from kvcheck.run.cold import start_fresh
+from kvcheck.run.cold import start_fresh, unstarted
 from kvcheck.run.limits import EVERY, Limits
 from kvcheck.run.outside import killed_from_outside, stopped
-from kvcheck.run.protocol import Answers, Ended, Job
+from kvcheck.run.protocol import UNSET, Answers, Ended, Job
 from kvcheck.run.shield import behind
 from kvcheck.targets.load import Loaded
+
+#: Seconds to wait for a process where the machine has none to give and no child will end.
+SHORT = 0.2
 
 
 @dataclass
@@ -87,8 +90,8 @@ def _loop(state: Serving) -> None:
                     os.read(wake_reader, 4096)
             _reap(state)
             _kill_overstayers(state)
-            while state.waiting and len(state.children) < state.limit:
-                _start(state, state.waiting.pop(0))
+            while state.waiting and len(state.children) < state.limit and _started(state, state.waiting[0]):
+                state.waiting.pop(0)
 
 
 def _until_next_limit(state: Serving) -> float | None:
@@ -115,15 +118,24 @@ def _read_jobs(state: Serving) -> None:
     state.waiting += [msgspec.json.decode(line, type=Job) for line in lines]
 
 
-def _start(state: Serving, job: Job) -> None:
+def _started(state: Serving, job: Job) -> bool:
+    """Start a job's child. False where it has to wait: there is no process to be had until another child ends."""
     started = time.monotonic()
-    pid = os.fork() if state.fresh is None else start_fresh(state.fresh, job, dict(os.environ))
+    try:
+        pid = os.fork() if state.fresh is None else start_fresh(state.fresh, job, dict(os.environ))
+    except OSError as error:
+        if state.children:
+            return False
+        time.sleep(SHORT)  # as any that the machine may have ended, it is tried once more
+        state.answers.say(unstarted(job, error))
+        return True
     if pid == 0:
         try:
             _become_child(state, job)
         finally:
-            os._exit(70)  # not reached unless the child's own set-up failed
+            os._exit(UNSET)  # not reached unless the child's own set-up failed
     state.children[pid] = _Child(job, pid, started)
+    return True
 
 
 def _become_child(state: Serving, job: Job) -> None:

@@ -92,6 +92,7 @@ WRONG = [
     ("--timeout 0", "--timeout: 0.0 is not accepted; expected seconds, more than 0"),
     ("--timeout nan", "--timeout: nan is not accepted"),
     ("--timeout inf", "--timeout: inf is not accepted"),
+    ("--load-timeout 0", "--load-timeout: 0.0 is not accepted; expected seconds, more than 0"),
     ("--select colour=red", "--select colour=red: unknown axis 'colour'"),
     ("--select dtype=bf17", "--select dtype=bf17: 'bf17' is not accepted; expected"),
     ("--select tokens=9", "--select tokens=9: selects none of 48 cases"),

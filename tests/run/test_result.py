@@ -12,7 +12,7 @@ from kvcheck.contract import Accepts, Computed, Contract, Form
 from kvcheck.memory.overrun import FAULT, TABLE, FencedTensors, Table
 from kvcheck.memory.place import place
 from kvcheck.run.keep import LARGEST, keep_emission
-from kvcheck.run.protocol import EMISSION, FAILURE, SCENE, STAGE, STDERR, UNWRITTEN, Ended, Failure, TargetInfo
+from kvcheck.run.protocol import EMISSION, FAILURE, SCENE, STAGE, STDERR, UNSET, UNWRITTEN, Ended, Failure, TargetInfo
 from kvcheck.run.result import FORMS, SLUGS, expected, not_run, result_of
 from kvcheck.schema import Case, CaseResult, Diagnosis, Emission, Outcome
 
@@ -323,3 +323,18 @@ def test_a_folder_that_cannot_be_made_loses_only_the_copy(tmp_path: Path) -> Non
     (tmp_path / "file").write_bytes(b"")
     keep_emission(tmp_path / "file" / "kept", not_run(CASE, "mismatch", ""), tmp_path)
     assert not (tmp_path / "file" / "kept").exists()
+
+
+def test_a_process_that_could_not_be_started_or_set_up_says_nothing_of_its_case(tmp_path: Path) -> None:
+    """Once the case has begun the same exit status is its own."""
+    without = Ended(0, None, None, 0.0, timed_out=False, outside=True, unstarted="no room")
+    assert _of(tmp_path, without) == ("inconclusive", "its process could not be started: no room")
+    unset = Ended(0, UNSET, None, 0.1, timed_out=False)
+    assert _of(tmp_path, unset) == ("inconclusive", "its process could not be set up")
+    (tmp_path / STAGE).write_text("launch 1", encoding="ascii")
+    assert _of(tmp_path, unset) == ("crash", "exited with status 70 in launch 1")
+
+
+def _of(folder: Path, ended: Ended) -> tuple[str, str]:
+    result = result_of(Case(), ended, folder, INFO, expect_declared=False)
+    return result.outcome, result.reason
