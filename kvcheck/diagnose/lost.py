@@ -11,6 +11,7 @@ from kvcheck.addresses import among
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask
 from kvcheck.diagnose.follows import stale_scales
+from kvcheck.diagnose.match import SHARE
 from kvcheck.diagnose.misplaced import moved_positions
 from kvcheck.diagnose.part import Part, part
 from kvcheck.diagnose.side import condemned, placed_positions
@@ -86,9 +87,9 @@ class TokenLost:
         return dict(zip(self.forms, (count % 2 == 1 and count - 1 in facts.stored_tokens, copied), strict=True))
 
     def explanations(self, facts: Facts) -> list[Explanation]:
-        """One for each tensor that lost more than the tail of its rows."""
-        found = [lost(facts, tensor) for tensor in TENSORS]
-        return [_says(facts, self.slug, each, _tokens(facts, each)) for each in found if each and not each.tail]
+        """One for each tensor that lost more than the tail of its rows, and not by the way, as others went wrong."""
+        found = [each for each in (lost(facts, tensor) for tensor in TENSORS) if each and not each.tail]
+        return [_says(facts, self.slug, each, _tokens(facts, each)) for each in found if not _by_the_way(facts, each)]
 
 
 class LostTail:
@@ -111,6 +112,14 @@ class LostTail:
             for each in found
             if each and each.tail
         ]
+
+
+def _by_the_way(facts: Facts, found: Lost) -> bool:
+    """Whether parts of rows alone are lost, and more codes are wrong than are: what moved them lost some as well."""
+    if found.codes.all(axis=2).any() or (found.scales is not None and found.scales.any()):
+        return False
+    gone = found.codes[facts.compared]
+    return bool(gone.sum() < SHARE * (~facts.right(found.tensor).codes | gone).sum())
 
 
 def _is_contiguous(placed: Placed) -> bool:

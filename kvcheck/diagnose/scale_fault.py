@@ -22,7 +22,7 @@ from kvcheck.formats.apply import apply_scale, contract_format
 from kvcheck.formats.magnitude import magnitudes
 from kvcheck.schema import Tensor
 
-#: What share of a tensor's wrong groups a form must give, and where only their scales are its.
+#: What share of a tensor's wrong groups a form must give, and where only their scales are its, or say little.
 SHARE, MOST = 0.5, 0.9
 
 
@@ -169,7 +169,15 @@ def _all_or_most(
     if not (~fits & ~fine).any():
         return 0 if (codes & telling).any() or (groups is not None and groups.any()) else ONE_OF_MANY, codes, groups
     proof = int((codes & telling).sum()) + (0 if groups is None else 4 * int(groups.sum()))
-    return (PARTLY, codes, groups) if given.sum() >= SHARE * (~fine).sum() and proof >= PROOF else None
+    # Powers of two are so few that many a rule makes half of them.
+    share = MOST if groups is not None and _coarse(facts) else SHARE
+    return (PARTLY, codes, groups) if given.sum() >= share * (~fine).sum() and proof >= PROOF else None
+
+
+def _coarse(facts: Facts) -> bool:
+    """Whether scales are powers of two."""
+    rule = facts.contract.scale
+    return isinstance(rule, Computed) and (rule.dtype == "ue8m0" or rule.derive == "power_of_two")
 
 
 def _shows(facts: Facts, tensor: Tensor, form: Form) -> bool | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from judge.emulate import Bytes, Floats, Kernel, Memory, amax_scale, e4m3, emulate, store
 
-from kvcheck.contract import Contract, Form, Given
+from kvcheck.contract import Computed, Contract, Form, Given
 from kvcheck.diagnose import diagnose
 from kvcheck.formats import bits
 from kvcheck.judge import judge
@@ -237,3 +237,46 @@ def test_zeros_of_k_are_not_told_from_zeros_of_whatever_origin() -> None:
 
     made = found(run, Case(tokens=3, heads=2, head_dim=64, k_values="all_zero"))
     assert not {"cache-layout", "scale-address"} & {each.fault for each in made}
+
+
+def test_bytes_that_are_lost_by_the_way_are_no_lost_tokens() -> None:
+    """Three codes of each head keep what stood there, and all others are wrong: of many that is the least."""
+
+    def run(memory: Memory) -> None:
+        kept = {int(slot): memory.row("v_codes", int(slot)).copy() for slot in memory.slots}
+        store(memory)
+        random = np.random.default_rng(2)
+        for slot, before in kept.items():
+            row = random.integers(0, 256, (2, 64)).astype(np.uint8)
+            row[:, :3] = before.reshape(2, 64)[:, :3]
+            memory.write("v_codes", slot, row)
+
+    assert found(run, Case(tokens=3, heads=2, head_dim=64)) == ()
+
+
+@pytest.mark.parametrize(("derive", "names"), [("power_of_two", set()), ("divide", {"amax-population"})])
+def test_half_of_the_scales_is_a_rule_where_they_are_no_powers_of_two(derive: str, names: set[str]) -> None:
+    """Three tokens in four have the amax of all their heads, the fourth another scale yet."""
+    contract = Contract(scale=Computed("token_head", derive=derive))  # type: ignore[arg-type]
+
+    def scales(amax: Floats) -> Floats:
+        found = np.asarray(amax / np.float32(448), np.float32)
+        return np.exp2(np.ceil(np.log2(found))).astype(np.float32) if derive == "power_of_two" else found
+
+    def run(memory: Memory) -> None:
+        for tensor in ("k", "v"):
+            x = memory.read(tensor)
+            amax = np.abs(x).max(axis=2)
+            scale = scales(amax)
+            if tensor == "v":
+                scale = np.broadcast_to(scales(amax.max(axis=1, keepdims=True)), scale.shape).copy()
+                scale[::4] *= np.float32(4)
+            codes = e4m3(x / scale[:, :, None])
+            for token, slot in enumerate(memory.slots):
+                memory.write(f"{tensor}_codes", int(slot), codes[token])
+                memory.write(f"{tensor}_scales", int(slot), scale[token])
+
+    emission = emulate(run, Case(tokens=12, heads=8, head_dim=16, dtype="fp32"), contract)
+    verdict = judge(emission)
+    assert (verdict.codes.k_wrong, verdict.scales.wrong > 40) == (0, True)
+    assert {each.fault for each in diagnose(emission, verdict)} == names
