@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kvcheck.contract import Computed
+from kvcheck.diagnose.code_fault import resting_on
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Floats, Mask, Stored
 from kvcheck.diagnose.groups import by_kept_scales, encoded, kept_by, legal_by, spread, whole
@@ -93,7 +94,7 @@ class ScaleFault:
             if made is None or found is None:
                 continue
             extra, codes, scales = found
-            says = f"{tensor.upper()}'s {made.says}{_codes(made, extra)}"
+            says = f"{tensor.upper()}'s {made.says}{_codes(made, extra)}{_resting_on(codes, scales, extra)}"
             each = Explanation(
                 self.slug, tensor, codes, scales, 0, 0, self._cost + extra, says, made.evidence, of_rows=True
             )
@@ -114,6 +115,13 @@ def _codes(made: Made, extra: int) -> str:
     if made.scaled is not None or made.scale is None:
         return ""
     return "; its codes are not all theirs" if extra == SCALES_ONLY else ", and its codes are theirs"
+
+
+def _resting_on(codes: Mask, scales: Mask | None, extra: int) -> str:
+    """What a sentence adds where no scale speaks for it, and few codes do or such as many causes leave."""
+    if scales is not None and scales.any():
+        return ""
+    return ", by codes that are all of one magnitude" if extra == ONE_OF_MANY else resting_on(codes)
 
 
 def _gain(made: Explanation) -> int:

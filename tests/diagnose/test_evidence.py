@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from judge.emulate import Bytes, Floats, Kernel, Memory, amax_scale, e4m3, emulate, store
+from judge.emulate import Bytes, Floats, Kernel, Memory, amax_scale, e4m3, emulate, given_store, store
 
 from kvcheck.contract import Computed, Contract, Form, Given
 from kvcheck.diagnose import diagnose
@@ -280,3 +280,20 @@ def test_half_of_the_scales_is_a_rule_where_they_are_no_powers_of_two(derive: st
     verdict = judge(emission)
     assert (verdict.codes.k_wrong, verdict.scales.wrong > 40) == (0, True)
     assert {each.fault for each in diagnose(emission, verdict)} == names
+
+
+@pytest.mark.parametrize(("values", "alike"), [("offset", True), ("normal*2^-6", False)])
+def test_codes_of_one_magnitude_are_said_to_be_all_that_speaks(values: str, *, alike: bool) -> None:
+    """A scale that is used twice saturates each code, or tells by those that it leaves."""
+
+    def run(memory: Memory) -> None:
+        given_store(0.125, 0.0625)(memory)
+        codes = e4m3(memory.read("v") / np.float32(0.0625) / np.float32(0.0625))
+        for token, slot in enumerate(memory.slots):
+            memory.write("v_codes", int(slot), codes[token])
+
+    case = Case(tokens=2, heads=1, head_dim=32, dtype="fp32", v_values=values)
+    emission = emulate(run, case, Contract(scale=Given("tensor")), Form(scales="none"))
+    (made,) = diagnose(emission, judge(emission))
+    assert (made.fault, made.explains) == ("scale-misapplied", made.of)
+    assert ("by codes that are all of one magnitude" in made.says) == alike
