@@ -92,18 +92,25 @@ class Recorder:
             return Argument(pointer=True)
         for index, (begin, end) in enumerate(zip(self._bases, self._ends, strict=True)):
             if begin <= address < end:
-                return self._placed(index, address - begin)
+                return self._placed(kernel, index, address - begin)
         if isinstance(value, torch.Tensor):
             return self._of_target(value, address)
         raise NotRecordedError(f"{kernel} is handed a pointer to memory that is neither kvcheck's nor a tensor's")
 
-    def _placed(self, allocation: int, offset: int) -> Argument:
-        """A pointer into kvcheck's memory, as far from the tensor that it leads into, or next to, as it is."""
+    def _placed(self, kernel: str, allocation: int, offset: int) -> Argument:
+        """A pointer into kvcheck's memory, as far from the begin of the tensor that it leads into as it is.
+
+        What lies beside all tensors, as at the begin of a storage, is another's memory in another layout.
+        """
         tensors = [each for each in self._placement.tensors if each.allocation == allocation]
         exact = [each for each in tensors if each.offset == offset]
         inside = [each for each in tensors if extent(each)[0] <= offset < extent(each)[1]]
-        nearest = sorted(tensors, key=lambda each: min(abs(offset - edge) for edge in extent(each)))
-        chosen = (exact or inside or nearest)[0]
+        if not exact and not inside:
+            near = min(tensors, key=lambda each: min(abs(offset - edge) for edge in extent(each)))
+            raise NotRecordedError(
+                f"{kernel} is handed a pointer into no tensor, {offset - near.offset:+} bytes from {near.name}"
+            )
+        chosen = (exact or inside)[0]
         return Argument(pointer=True, tensor=chosen.name, delta=offset - chosen.offset)
 
     def _of_target(self, tensor: torch.Tensor, address: int) -> Argument:

@@ -32,16 +32,20 @@ def main(asked: str, result: str) -> int:
     what = msgspec.json.decode(Path(asked).read_bytes(), type=Asked)
     said: dict[str, object] = {"bases": [], "stage": "loading the target", "error": ""}
     try:
-        _launch(what, said, Path(f"{result}.data"))
+        _launch(what, said, Path(result))
         said["stage"] = "done"
     except Exception as error:  # noqa: BLE001 - whatever a target raises
         lines = str(error).splitlines() or [""]
         said["error"] = f"{type(error).__name__}: {lines[0]}"
-    Path(result).write_text(json.dumps(said), encoding="utf-8")
+    _write(said, Path(result))
     return 0
 
 
-def _launch(what: Asked, said: dict[str, object], data: Path) -> None:
+def _write(said: dict[str, object], result: Path) -> None:
+    result.write_text(json.dumps(said), encoding="utf-8")
+
+
+def _launch(what: Asked, said: dict[str, object], result: Path) -> None:
     import torch  # noqa: PLC0415 - seconds, which a mistake in what was asked need not cost
 
     from kvcheck.draw.image import case_inputs  # noqa: PLC0415
@@ -67,6 +71,8 @@ def _launch(what: Asked, said: dict[str, object], data: Path) -> None:
     for span in known(scene) if what.sparse else whole(scene.placement):
         memory.write(span.allocation, span.offset, scene.images[span.allocation][span.offset :][: span.length])
     said["stage"] = "the launch"
+    # Where a kernel has failed torch may end the process as it frees memory: whose memory it was is told before.
+    _write({**said, "error": "the process ended"}, result)
     inputs = case_inputs(scene.placement, case, target.contract)
     caller(target, case, memory, scene.placement, inputs)()
     if device.type == "cuda":
@@ -77,7 +83,7 @@ def _launch(what: Asked, said: dict[str, object], data: Path) -> None:
         for name, offsets in scene.due.items()
         for span in spans(scene.placement.get(name).allocation, offsets)
     ]
-    data.write_bytes(b"".join(rows))
+    result.with_name(f"{result.name}.data").write_bytes(b"".join(rows))
 
 
 if __name__ == "__main__":

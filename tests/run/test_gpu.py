@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,5 +77,6 @@ def test_faults_of_the_gpu_cost_their_own_case(tmp_path: Path) -> None:
     }  # fmt: skip
     assert "illegal memory access" in (found[2].process.error or "")
     assert "assert" in (found[4].process.error or "")
-    assert "out of memory" in (found[5].process.error or "")
+    # Out of memory torch asks NVML how much there is, and fails there first where a machine does not let it.
+    assert re.search("out of memory|INTERNAL ASSERT FAILED .*CUDACachingAllocator.cpp", found[5].process.error or "")
     assert ran.code == 1

@@ -67,16 +67,24 @@ def told(one: Recorder, *parameters: Any) -> Argument:
 
 
 def test_pointers_into_kvchecks_memory(tmp_path: Path, memory: Memory, placement: Placement) -> None:
-    """The tensor that they begin at; the one that they lead into; or the nearest of their allocation."""
+    """The tensor that they begin at, or the one that they lead into."""
     one = recorder(tmp_path, memory, placement)
     k = memory.tensor(placement.get("k"))
     assert told(one, k) == Argument(pointer=True, tensor="k")
     assert told(one, k[1]) == Argument(pointer=True, tensor="k", delta=k.stride(0) * 2)
     assert told(one, k.data_ptr() + 2) == Argument(pointer=True, tensor="k", delta=2)
-    parent = memory.strided(placement.get("k"), (2, 3 * 48), (3 * 48, 1), offset=0)
-    assert told(one, parent) == Argument(pointer=True, tensor="k", delta=-placement.get("k").offset)
     # torch says address 0 of a tensor without elements, and so does Triton.
     assert told(one, memory.strided(placement.get("v"), (0,), (1,))) == Argument(pointer=True)
+
+
+def test_a_pointer_beside_all_tensors_is_not_made_again(tmp_path: Path, memory: Memory, placement: Placement) -> None:
+    """The begin of K's storage: what lies there depends on the layout, and the launch is made whole."""
+    one = recorder(tmp_path, memory, placement)
+    begin = memory.strided(placement.get("k"), (2, 3 * 48), (3 * 48, 1), offset=0)
+    one._note(started(begin))
+    distance = -placement.get("k").offset
+    assert distance < 0
+    assert written(tmp_path, one).reason == f"store_kernel is handed a pointer into no tensor, {distance} bytes from k"
 
 
 def test_plain_values_and_nothing(tmp_path: Path, memory: Memory, placement: Placement) -> None:

@@ -17,7 +17,7 @@ from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import RECORDING, Job
 from kvcheck.run.result import result_of
 from kvcheck.run.tools import Setup, Way, under_tools
-from kvcheck.schema import Case, CaseResult
+from kvcheck.schema import Case, CaseResult, SanitizerRun
 
 from .command import SEED, kvcheck, reports_in
 
@@ -36,6 +36,9 @@ READERS = {
 TOOLS = ("initcheck", "memcheck")
 WAYS: tuple[Way, ...] = ("replay", "whole")
 
+#: A specimen whose pointers lead to the begin of storages, which only its own process can make.
+BESIDE = "storage-begin"
+
 #: Processes under a tool at a time.
 AT_ONCE = 8
 
@@ -44,7 +47,8 @@ class Look(NamedTuple):
     """A specimen in one way."""
 
     name: str
-    way: Way
+    way: Way | None
+    """None for the way that a run takes by itself."""
 
 
 @cache
@@ -71,7 +75,8 @@ def sanitized() -> dict[Look, CaseResult]:
             return look, under_tools(READERS[look.name], result, isolated / RECORDING, setup, place)
 
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            return dict(pool.map(one, [Look(name, way) for name in names for way in WAYS]))
+            looks = [Look(name, way) for name in names for way in (WAYS if name != BESIDE else (None,))]
+            return dict(pool.map(one, looks))
 
 
 def test_the_case_that_kvcheck_grew_from(tmp_path: Path) -> None:
@@ -107,16 +112,33 @@ def test_a_right_kernel_is_clean(tmp_path: Path, way: Way) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", READERS)
+def _looked(look: Look) -> tuple[SanitizerRun, ...]:
+    """Both tools' runs of a specimen, neither of which may have been in vain."""
+    found = sanitized()[look].sanitized
+    assert not [(run.tool, run.way, run.reason) for run in found if run.state == "inconclusive"]
+    assert tuple(run.tool for run in found) == TOOLS
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(READERS.keys() - {BESIDE}))
 def test_both_ways_have_the_same_records(name: str) -> None:
     """The launch made again and the target's own process: the same causes, at the same lines."""
     causes = [
         {
             (run.tool, each.kind, each.access, each.line, each.tensor, each.side)
-            for run in sanitized()[Look(name, way)].sanitized
+            for run in _looked(Look(name, way))
             for each in run.records
         }
         for way in WAYS
     ]
     assert causes[0] == causes[1]
     assert causes[0]
+
+
+def test_a_pointer_beside_all_tensors_is_run_whole() -> None:
+    """What lies before K and V in their storages nobody has stored; it is theirs, so memcheck has nothing to say."""
+    initcheck, memcheck = _looked(Look(BESIDE, None))
+    assert {(each.kind, each.tensor, each.side) for each in initcheck.records} == {
+        ("uninitialised", "k", "before"), ("uninitialised", "v", "before"),
+    }  # fmt: skip
+    assert (initcheck.way, memcheck.way, memcheck.state) == ("whole", "whole", "clean")

@@ -68,3 +68,25 @@ def test_what_goes_wrong_is_said(tmp_path: Path, asked: Asked, stage: str, says:
     status, said, rows = launched(tmp_path, asked)
     assert (status, said["stage"], rows) == (0, stage, b"")
     assert says in said["error"]
+
+
+DIES = """
+import os
+
+import kvcheck
+from kvcheck.kernels.store import CONTRACT
+
+
+@kvcheck.store_target("dies", contract=CONTRACT)
+def dies(k, v, slots, cache):
+    os._exit(9)
+"""
+
+
+def test_whose_memory_it_was_is_told_before_the_launch(tmp_path: Path) -> None:
+    """A kernel that fails may take the process with it."""
+    path = tmp_path / "dies.py"
+    path.write_text(DIES, encoding="utf-8")
+    status, said, rows = launched(tmp_path, Asked(str(path), "dies", CASE, 1, False, "cpu"))
+    assert (status, said["stage"], said["error"], rows) == (9, "the launch", "the process ended", b"")
+    assert len(said["bases"]) == 1
