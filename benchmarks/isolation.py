@@ -35,6 +35,9 @@ from kvcheck.schema import Case
 SEED = Case(k_view="qkv", k_values="normal*5", v_values="normal*0.01")
 ONE = Case(tokens=1, heads=1)
 
+#: Seconds that a case may take: of 131072 tokens in Triton's interpreter, a quarter of an hour.
+TIMEOUT = 1800.0
+
 
 def several(case: Case, count: int) -> list[Case]:
     """Cases of one shape, of other values each."""
@@ -114,7 +117,7 @@ def bare(shape: str, count: int) -> int:
 
 def isolated(nursery: Nursery, cases: Sequence[Case], jobs: int) -> float:
     """Seconds for all cases in a process each, placed, launched three times, judged. A few go ahead: they compile."""
-    options = Options(device="auto", jobs=jobs)
+    options = Options(device="auto", jobs=jobs, timeout=TIMEOUT)
     with Judges(max(1, len(os.sched_getaffinity(0)) // 2)) as judges:
         ahead = several(msgspec.structs.replace(cases[0], tokens=1), 2 * jobs)
         for todo in (ahead, cases):

@@ -30,7 +30,7 @@ from kvcheck.run.result import not_run, result_of
 from kvcheck.run.room import no_room
 from kvcheck.run.sanitized import with_runs
 from kvcheck.run.scratch import scratch
-from kvcheck.run.shadowed import read
+from kvcheck.run.shadow_seen import read
 from kvcheck.schema import Case, CaseResult, Outcome, Placement, ProcessVerdict
 from kvcheck.targets.limits import outside_limits
 

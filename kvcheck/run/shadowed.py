@@ -15,6 +15,7 @@ from kvcheck.draw.inputs import Inputs, addressed
 from kvcheck.memory.arena import Bytes, Memory
 from kvcheck.run.files import write_atomic
 from kvcheck.run.protocol import SHADOW, Job
+from kvcheck.run.shadow_seen import cannot
 from kvcheck.sanitizer.shadow.probe import proof
 from kvcheck.sanitizer.shadow.segments import Rows
 from kvcheck.sanitizer.shadow.watch import Watched, watch
@@ -49,12 +50,12 @@ def shadowed(job: Job, target: Target, memory: Memory, placement: Placement, inp
         yield Watch()
         return
     if memory.device.type != "cpu":
-        _write(job, _cannot(placement.layout, f"shadow memory is the interpreter's; this case runs on {memory.device}"))
+        _write(job, cannot(placement.layout, f"shadow memory is the interpreter's; this case runs on {memory.device}"))
         yield Watch()
         return
     doubt = proof()
     if doubt is not None:
-        _write(job, _cannot(placement.layout, doubt))
+        _write(job, cannot(placement.layout, doubt))
         yield Watch()
         return
     bases = tuple(start for start, _ in memory.span())
@@ -63,20 +64,6 @@ def shadowed(job: Job, target: Target, memory: Memory, placement: Placement, inp
             yield Watch(watched)
         finally:
             _write(job, watched.run())
-
-
-def read(folder: Path) -> SanitizerRun:
-    """What shadow memory saw of the case whose child wrote to `folder`: inconclusive where there is nothing to read."""
-    try:
-        return msgspec.msgpack.decode((folder / SHADOW).read_bytes(), type=SanitizerRun)
-    except FileNotFoundError:
-        return _cannot("", "the case ended before shadow memory could say what it saw")
-    except (OSError, msgspec.MsgspecError) as error:
-        return _cannot("", f"what shadow memory wrote cannot be read: {error}")
-
-
-def _cannot(layout: str, reason: str) -> SanitizerRun:
-    return SanitizerRun(tool="shadow", memory=layout, way="interpreted", state="inconclusive", reason=reason)
 
 
 def _write(job: Job, run: SanitizerRun) -> None:

@@ -12,7 +12,7 @@ from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import Job
 from kvcheck.run.result import result_of
 from kvcheck.run.session import unsupported
-from kvcheck.run.shadowed import read
+from kvcheck.run.shadow_seen import read
 from kvcheck.schema import Case, CaseResult, SanitizerRun
 
 

@@ -14,7 +14,7 @@ from kvcheck.matrix.load import load_cases
 from kvcheck.memory.arena import Memory
 from kvcheck.run import shadowed
 from kvcheck.run.protocol import SHADOW, Job
-from kvcheck.run.shadowed import read
+from kvcheck.run.shadow_seen import read
 from kvcheck.schema import Case
 from sanitizer.shadow.running import Shadowed, shadow
 from sanitizer.shadow.scene import marked, scene
