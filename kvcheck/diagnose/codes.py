@@ -156,6 +156,49 @@ def _overflow(words: str, code: str, *, infinite: bool = False, early: bool = Fa
     return form
 
 
+def beyond(seen: Seen) -> Coded | None:
+    """NaN or infinity from a limit on, for values of one sign or each by its own: recovered from the codes."""
+    number_format, magnitude = seen.format, np.abs(seen.scaled)
+    codes, limits = seen.right.copy(), []
+    for negative in (False, True):
+        here = seen.negative == negative
+        left = np.unique(seen.emitted[here & seen.wrong])
+        if not left.size:
+            continue
+        if len(left) != 1 or magnitudes(left, number_format)[0] <= number_format.largest:
+            return None
+        limit = magnitude[here & seen.wrong].min()
+        codes = np.where(here & (magnitude >= limit), left[0], codes)
+        limits.append(float(limit))
+    if not limits:
+        return None
+    which = "" if len(limits) > 1 else (" negative" if seen.negative[seen.wrong].any() else " positive")
+    return Coded(codes, f"NaN or infinity for{which} values beyond the largest", {"limit": min(limits)})
+
+
+def _runs_over(words: str, mask: int) -> Form:
+    """No limit: the exponent of what is too large runs over into the sign, or past it."""
+
+    def form(seen: Seen) -> Coded | None:
+        number_format = seen.format
+        if number_format.integer:
+            return None
+        magnitude = np.abs(seen.scaled).astype(np.float64)
+        large = magnitude >= decode(np.array([number_format.largest], np.uint8), number_format)[0]
+        _, exponent = np.frexp(np.where(np.isfinite(magnitude), magnitude, 0))
+        power = exponent - 1
+        mantissa = number_format.mantissa_bits
+        with np.errstate(all="ignore"):
+            whole = np.rint(np.where(np.isfinite(magnitude), magnitude, 0) / np.exp2(power - mantissa)).astype(np.int64)
+        bias = 1 - mantissa - number_format.subnormal_step
+        steps = ((power + bias).astype(np.int64) << mantissa) + whole - (1 << mantissa)
+        steps = np.where(np.isinf(magnitude), (128 + bias) << mantissa, steps)
+        codes = ((steps & mask) | np.where(seen.negative, 0x80, 0)).astype(np.uint8)
+        return Coded(np.where(large, codes, seen.right), words, {}, np.isnan(seen.scaled))
+
+    return form
+
+
 def laundered(seen: Seen) -> Coded | None:
     """A number for every NaN, one for each sign at most, recovered from the codes."""
     nan = np.isnan(seen.scaled) & seen.known
@@ -236,8 +279,10 @@ def recoded(seen: Seen) -> Coded | None:
         table[pair >> 8] = pair & 0xFF
     met = np.unique(right)
     other = table[met] != met
-    # A limit, or zeros for small values, are tables as well; this is for an encoding that is another one throughout,
-    # and in which codes stay apart.
+    # A limit, zeros for small values and one step more or less are tables as well; this is for an encoding that is
+    # another one throughout, and in which codes stay apart.
+    if (np.isin((table[met] - met)[other] & 0xFF, (1, 255))).sum() > other.sum() // 2:
+        return None
     if other.sum() < max(TABLE_NEEDS, len(met) // 2) or len(np.unique(table[met])) <= len(met) // 2:
         return None
     named = ", ".join(f"{table[code]:#04x} for {code:#04x}" for code in met[other][:TABLE_NAMED].tolist())
@@ -325,6 +370,16 @@ CODES: tuple[Fault, ...] = (
             _overflow("NaN where values are infinite", "canonical", infinite=True),
             _overflow("NaN with a sign where values are infinite", "keep_sign", infinite=True),
         ),
+    ),
+    CodeFault(
+        "overflow-to-nan",
+        (
+            beyond,
+            _runs_over("not limited: the exponent of what is too large runs over into the sign", 0xFF),
+            _runs_over("not limited: the exponent of what is too large runs over, the sign is kept", 0x7F),
+        ),
+        cost=2,
+        usual={},
     ),
     CodeFault("nan-laundered", (laundered,)),
     ScaleFault("nan-laundered", (poisoned_scale,), usual={}),

@@ -32,6 +32,9 @@ class Rest:
         return np.asarray(self.above | (self.tie & (self.low & 1 == 1)))
 
 
+#: Fewer wrong codes among subnormal ones have many accounts.
+FEW = 4
+
 #: How a rule is said, and where it goes away from zero.
 Up = tuple[str, Callable[[Rest], Mask]]
 
@@ -93,10 +96,37 @@ def to_either_side(seen: Seen) -> Coded | None:
     return Coded(np.where(decides, taken, seen.right), words, {"rounding": "noise"}, needs=PROOF)
 
 
+def _subnormals(words: str, up: Callable[[Rest], Mask]) -> Form:
+    """A rule that holds below the least normal code alone."""
+
+    def form(seen: Seen) -> Coded | None:
+        if seen.format.integer:
+            return None
+        found, decides = rest(seen)
+        small = decides & (found.low < 1 << seen.format.mantissa_bits)
+        codes = np.where(small, _signed(seen, found.low + up(found)), seen.right)
+        return Coded(codes, f"{words} where they are subnormal", {"rounding": words}, needs=FEW)
+
+    return form
+
+
+def half_added(seen: Seen) -> Coded | None:
+    """Integers with half added and the rest cut off: right for positive numbers, one too many for others."""
+    if not seen.format.integer:
+        return None
+    whole = np.trunc(np.clip(np.nan_to_num(seen.scaled) + np.float32(0.5), -128, 127)).astype(np.int64)
+    codes = np.where(np.isnan(seen.scaled), seen.right, (whole & 0xFF).astype(np.uint8))
+    return Coded(codes, "cut off after half was added, to negative ones as well", {"rounding": "half_added"})
+
+
 def _signed(seen: Seen, steps: Steps) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
     """The codes of steps; zeros as the contract has them."""
     drops = seen.facts.contract.negative_zero == "drop"
     return signed(steps, seen.negative & ~(drops & (steps == 0)), seen.format)
 
 
-DIRECTED: tuple[Form, ...] = tuple(_rule(words, up) for words, up in RULES)
+DIRECTED: tuple[Form, ...] = (
+    *(_rule(words, up) for words, up in RULES),
+    *(_subnormals(words, up) for words, up in (RULES[0], RULES[1], RULES[3])),
+    half_added,
+)

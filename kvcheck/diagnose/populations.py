@@ -115,6 +115,17 @@ def _whole_head(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG
     return np.broadcast_to(_magnitudes(x).max(axis=2, keepdims=True, initial=0), x.shape)
 
 
+def _heads_so_far(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    largest = _magnitudes(x).max(axis=2, keepdims=True, initial=0)
+    return np.broadcast_to(np.maximum.accumulate(largest, axis=1), x.shape)
+
+
+def _tokens_so_far(facts: Facts, tensor: Tensor, x: Floats) -> Floats:
+    """Of the tokens that are stored, in their order."""
+    largest = _magnitudes(facts.values(tensor, facts.stored_tokens)).max(axis=2, keepdims=True, initial=0)
+    return np.broadcast_to(np.maximum.accumulate(largest, axis=0)[facts.compared], x.shape)
+
+
 def _one_head(head: int) -> Values:
     def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
         return np.broadcast_to(x[:, [head]], x.shape) if x.shape[1] > 1 else None
@@ -164,6 +175,8 @@ def _fixed(facts: Facts, rule: Computed) -> Iterator[tuple[str, Values]]:
         yield "the first head", _one_head(0)
         yield "the last head", _one_head(-1)
     yield "the negative elements", _negative
+    yield "each head and those before it", _heads_so_far
+    yield "each token and those before it", _tokens_so_far
     yield "the sibling's row", _siblings
     yield "half the range from least to greatest value", _half_range
     yield "each head over all tokens", _all_tokens
@@ -224,30 +237,48 @@ def among_known(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
 
 
 def part_of_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """Some elements of each row: those up to one, from one on, or every second; recovered from what is left out."""
+    """Some elements of each row, or block: up to one, from one on, every second, or all but some in the middle.
+
+    Recovered from what is left out.
+    """
     rule, right = computed(facts, emitted), facts.right(tensor).scales
-    if rule is None or rule.granularity != "token_head" or emitted.scale is None or right is None or right.all():
+    if rule is None or emitted.scale is None or right is None or right.all():
+        return None
+    by_block = rule.granularity.startswith("block:")
+    if rule.granularity != "token_head" and not by_block:
         return None
     out, hits = _left_out(facts, tensor)
     # One value may be that of any element.
     if not out.any() or len(np.unique(emitted.scale[~right])) < 2:
         return None
+    x = facts.values(tensor)
+    name = "block" if by_block else "row"
+    for words, taken in _parts(out, hits, name):
+        if not taken[out].any() and hits[:, taken].any(axis=1).all():
+            lanes = np.resize(taken, x.shape[2])
+            says = f"scales are those of the largest magnitude of {words}"
+            return by_rule(rule, np.where(lanes, x, np.float32(0)), says, population=words)
+    return None
+
+
+def _parts(out: Mask, hits: Mask, name: str) -> Iterator[tuple[str, Mask]]:
+    """The parts of a row, or block, that may have been taken, the plainest first: words, and a mask of its lanes."""
     dim = out.shape[0]
     first, last = int(np.argmax(out)), dim - 1 - int(np.argmax(out[::-1]))
-    found: list[tuple[str, Mask]] = []
     lane = np.arange(dim)
     # Every scale is that of some element within; the roundest number between that and the first one left out.
     if (end := _roundest(_needed(hits), first)) is not None:
-        found.append((f"each row's first {end} elements", lane < end))
+        yield f"each {name}'s first {end} elements", lane < end
     if (begin := _roundest(last + 1, dim - _needed(hits[:, ::-1]))) is not None:
-        found.append((f"each row's elements from {begin} on", lane >= begin))
-    found += [(f"each element {rest} of {step}", lane % step == rest) for step in (2, 4) for rest in range(step)]
-    for words, taken in found:
-        if not taken[out].any() and hits[:, taken].any(axis=1).all():
-            values = np.where(taken, facts.values(tensor), np.float32(0))
-            says = f"scales are those of the largest magnitude of {words}"
-            return by_rule(rule, values, says, population=words)
-    return None
+        yield f"each {name}'s elements from {begin} on", lane >= begin
+    for step in (2, 4):
+        for rest in range(step):
+            whose = "each element" if name == "row" else "each block's elements,"
+            yield f"{whose} {rest} of {step}", lane % step == rest
+    for unit in (64, 32, 16, 8):
+        begin, end = first // unit * unit, (last // unit + 1) * unit
+        if begin > 0 and end < dim:
+            yield f"each {name}'s elements but {begin} to {end - 1}", (lane < begin) | (lane >= end)
 
 
 def with_what_follows(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -298,17 +329,24 @@ def of_a_part(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
 
 @lru_cache(maxsize=4)
 def _left_out(facts: Facts, tensor: Tensor) -> tuple[Mask, Mask]:
-    """Lanes that some scale leaves out, being larger: `[dim]`; and, of each scale, the lanes it may be of."""
+    """Lanes that some scale leaves out, being larger: `[dim]`; and, of each scale, the lanes it may be of.
+
+    Of scales for blocks those of a block.
+    """
     rule, emitted, x = computed(facts, facts.emitted(tensor)), facts.emitted(tensor).scale, facts.values(tensor)
     right = facts.right(tensor).scales
     assert rule is not None
     assert emitted is not None
     assert right is not None
+    if rule.granularity.startswith("block:"):
+        size = block_size(rule.granularity)
+        x = np.pad(x, ((0, 0), (0, 0), (0, -x.shape[2] % size))).reshape(*x.shape[:2], -1, size)
     alone = right_scales(rule, x.reshape(-1, 1, 1)).reshape(x.shape)
     with np.errstate(invalid="ignore"):
-        near = np.abs(alone - emitted[:, :, None]) <= emitted[:, :, None] * np.float32(2.0**-20)
-        above = (alone > emitted[:, :, None]) & ~near
-    return np.asarray(above.any(axis=(0, 1))), np.asarray(near.reshape(-1, near.shape[2]))
+        near = np.abs(alone - emitted[..., None]) <= emitted[..., None] * np.float32(2.0**-20)
+        above = (alone > emitted[..., None]) & ~near
+    lanes = x.shape[-1]
+    return np.asarray(above.reshape(-1, lanes).any(axis=0)), np.asarray(near.reshape(-1, lanes))
 
 
 def _needed(hits: Mask) -> int:

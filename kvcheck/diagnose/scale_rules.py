@@ -171,6 +171,22 @@ def least_added(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     return None
 
 
+def no_more_than(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """A largest scale, recovered from the wrong ones that are all one, less than is due."""
+    rule = computed(facts, emitted)
+    if rule is None or emitted.scale is None:
+        return None
+    wrong, due = _wrong(facts, tensor), grouped(right_scales(rule, facts.values(tensor)))
+    found = np.unique(emitted.scale[wrong])
+    if len(found) != 1 or not found[0] > 0 or due.shape != wrong.shape or len(np.unique(due[wrong])) < 2:
+        return None
+    limit = found[0]
+    if not (due[wrong] > limit).all():
+        return None
+    says = f"scales are no more than {limit:g}, and larger ones are due"
+    return Made(np.minimum(due, limit), says, {"limit": float(limit)}, ulps=rule.declared_ulps)
+
+
 def zero_rows_have(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """A scale of their own for rows of zeros."""
     rule = computed(facts, emitted)
@@ -240,6 +256,21 @@ def power_below(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
 def power_nearest(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """Powers of two that are nearest, where the next above is due."""
     return _power(facts, tensor, emitted, "rounded to nearest", 0.75)
+
+
+def exponent_of_amax(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """The exponent of the amax less that of the largest value, whatever the rest of the two numbers is."""
+    rule = computed(facts, emitted)
+    if rule is None or (rule.dtype != "ue8m0" and rule.derive != "power_of_two"):
+        return None
+    amax = grouped(bounded(rule, largest_magnitudes(rule, facts.values(tensor))))
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(amax)
+        less = int(np.frexp(np.float32(rule.maximum))[1])
+        scale = np.ldexp(np.float32(1), np.clip(exponent - less, -127, 127))
+        scale = np.where(np.isfinite(amax) & (amax > 0), scale, power_of_two_above(amax))
+    kept = np.asarray(round_to(np.asarray(scale, np.float32), rule.dtype), np.float32)
+    return Made(kept, f"scales are the amax's power of two less that of {rule.maximum:g}, where the next above is due")
 
 
 def _power(facts: Facts, tensor: Tensor, emitted: Stored, words: str, up_from: float) -> Made | None:

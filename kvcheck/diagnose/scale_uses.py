@@ -137,6 +137,44 @@ def rounded_source(dtype: Narrow) -> Form:
     return form
 
 
+def rounded_values(dtype: Narrow) -> Form:
+    """Right scales, and codes of the values as narrower numbers."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        due, x = _due_scales(facts, tensor, emitted), facts.values(tensor)
+        narrow = np.asarray(round_to(x, dtype), np.float32)
+        if due is None or (narrow.view(np.uint32) == x.view(np.uint32)).all():
+            return None
+        says = f"values are rounded to {dtype} after their scales are made"
+        return Made(due, says, {"dtype": dtype}, scaled=applied(facts, narrow, due))
+
+    return form
+
+
+def kept_of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Scales of another token or head kept, and codes by those that are due."""
+    due = None if emitted.scale is None else facts.own(tensor).scale
+    right = facts.right(tensor).scales
+    if due is None or emitted.scale is None or right is None or due.shape != emitted.scale.shape or not len(due):
+        return None
+    count = np.arange(len(due))
+    maps = [
+        ("of the token before", np.roll(due, 1, axis=0)),
+        ("of the token behind", np.roll(due, -1, axis=0)),
+        ("of the first token", due[count * 0]),
+        ("of the last token", due[count * 0 + len(count) - 1]),
+    ]
+    if due.ndim > 1 and due.shape[1] > 1:
+        maps += [("of the head before", np.roll(due, 1, axis=1)), ("of the head behind", np.roll(due, -1, axis=1))]
+        maps.append(("of the heads in reverse", due[:, ::-1]))
+    for words, kept in maps:
+        with np.errstate(invalid="ignore"):
+            same = np.abs(kept - emitted.scale) <= np.abs(kept) * np.float32(UNDECLARED_ULPS * ULP)
+        if same.all():
+            return _kept(facts, tensor, due, np.asarray(kept), f"those {words}", {})
+    return None
+
+
 def kept_inverted(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """The reciprocal kept, and right codes beside it."""
     due = _due_scales(facts, tensor, emitted)
@@ -216,6 +254,7 @@ def _others(facts: Facts, tensor: Tensor, emitted: Stored) -> list[tuple[str, Fl
             ("the scale of the head before", np.roll(scale, 1, axis=1)),
             ("the scale of the head behind", np.roll(scale, -1, axis=1)),
             ("the first head's scale", np.broadcast_to(scale[:, :1], scale.shape)),
+            ("the last head's scale", np.broadcast_to(scale[:, -1:], scale.shape)),
             ("the heads' scales in reverse", scale[:, ::-1]),
         ]
     theirs = facts.emitted(_sibling(tensor)).scale
@@ -232,6 +271,7 @@ def _other_given(facts: Facts, tensor: Tensor) -> list[tuple[str, Floats]]:
         ("the scale of the head behind", np.roll(head, -1)),
         ("the scale of the head before", np.roll(head, 1)),
         ("the first head's scale", head * 0),
+        ("the last head's scale", head * 0 + len(head) - 1),
         ("the heads' scales in reverse", head[::-1]),
     ]
     for size in range(2, len(head)):

@@ -8,10 +8,12 @@ from kvcheck.diagnose.scale_fault import ScaleFault
 from kvcheck.diagnose.scale_rules import (
     COMMON_MAXIMA,
     by_reciprocal,
+    exponent_of_amax,
     for_largest,
     least_added,
     least_of_the_other,
     no_least,
+    no_more_than,
     other_least,
     other_maximum,
     power_below,
@@ -23,6 +25,7 @@ from kvcheck.diagnose.scale_uses import (
     inverted,
     kept_amax,
     kept_inverted,
+    kept_of_another_row,
     kept_times,
     of_another_row,
     other_maximum_used,
@@ -31,6 +34,7 @@ from kvcheck.diagnose.scale_uses import (
     rounded_reciprocal,
     rounded_source,
     rounded_use,
+    rounded_values,
     swapped,
     twice,
     unapplied,
@@ -53,7 +57,7 @@ SCALES: tuple[Fault, ...] = (
     ),
     ScaleFault(
         "wrong-max",
-        (other_maximum, other_maximum_used),
+        (other_maximum, other_maximum_used, no_more_than),
         usual={f"{maximum:g}": for_largest(maximum) for maximum in COMMON_MAXIMA},
     ),
     ScaleFault(
@@ -69,6 +73,7 @@ SCALES: tuple[Fault, ...] = (
             rounded_reciprocal("bf16"),
             power_below,
             power_nearest,
+            exponent_of_amax,
         ),
         usual={"to fp16 when kept": KEPT_FP16, "to bf16 when used": USED_BF16},
     ),
@@ -76,8 +81,8 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("approximate-division", (reciprocal, by_reciprocal)),
     # An error that is allowed for explains any code beside a tie: whatever gives the very codes is the better account.
     ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),
-    ScaleFault("scale-address", (of_another_row,), usual={}, cost=2),
+    ScaleFault("scale-address", (of_another_row, kept_of_another_row), usual={}, cost=2),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
-    ScaleFault("double-rounding-fp16", (rounded_source("fp16"),), usual={}),
-    ScaleFault("double-rounding-bf16", (rounded_source("bf16"),), usual={}),
+    ScaleFault("double-rounding-fp16", (rounded_source("fp16"), rounded_values("fp16")), usual={}),
+    ScaleFault("double-rounding-bf16", (rounded_source("bf16"), rounded_values("bf16")), usual={}),
 )
