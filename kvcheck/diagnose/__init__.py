@@ -12,10 +12,10 @@ them.
 3. Faults of reads, in `reads` and `sibling_pitch`: a `reading` is where elements were taken from, `dims` their order
    in a head. `origin` finds where rows came from, and `elsewhere` names the maps that no reading gives.
 4. Faults of scales and codes: `scales` lists `scale_fault` with `scale_rules`, `scale_uses` and `populations`;
-   `codes` lists `code_fault` with `directed`; `encoding` has the rounding in two steps.
+   `codes` lists `code_fault` with `directed` and `other_codes`; `encoding` has the rounding in two steps.
 5. Faults of writes, in `writes`: `misplaced` rows, each at a `destination` that `strides`, `exchanged` or
    `recovered` give and `search` finds; `lost`, `torn`, `unwanted`, `stray` and `mutated` bytes; and what `follows`
-   from launch to launch.
+   something else than K and V, by what `moves` from launch to launch, or by `one_more` element.
 6. What a pass rules out: `prospect`, whether the bytes of a faulty kernel may stand where they do; `reach`, whether
    it would have run into a fence.
 """

@@ -5,28 +5,31 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from kvcheck.addresses import element_offsets
 from kvcheck.contract import Computed
 from kvcheck.diagnose.code_fault import Coded, CodeFault, Form, Seen
 from kvcheck.diagnose.directed import DIRECTED, to_either_side
 from kvcheck.diagnose.facts import Facts, Stored
 from kvcheck.diagnose.fault import Fault
+from kvcheck.diagnose.other_codes import (
+    as_number,
+    bytes_in_row,
+    of_format,
+    offset_binary,
+    own_byte,
+    recoded,
+    sign_and_magnitude,
+    without_sign,
+)
 from kvcheck.diagnose.scale_fault import Made, ScaleFault
 from kvcheck.diagnose.scale_rules import by_rule
-from kvcheck.draw import dtypes
 from kvcheck.formats import bits
 from kvcheck.formats.decode import decode
 from kvcheck.formats.magnitude import magnitudes, signed
-from kvcheck.formats.spec import FORMATS, Format
-from kvcheck.schema import ITEMSIZE, Tensor
+from kvcheck.formats.spec import FORMATS
+from kvcheck.schema import Tensor
 
 #: How many wrong codes make a recovered limit credible: one wrong code has always some limit.
 LIMIT_NEEDS = 4
-#: How many codes a recovered table must give for another, how often each of them must be met in the mean, and how many
-#: a sentence names.
-TABLE_NEEDS, TABLE_REPEATS, TABLE_NAMED = 8, 2, 3
-#: How many unlike codes make it credible that they are bytes of something else: zeros are zeros for many reasons.
-KINDS = 3
 
 
 def _lost_carry(words: str, which: str) -> Form:
@@ -230,104 +233,6 @@ def poisoned_scale(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     return by_rule(other, facts.values(tensor), f"scales are {which}")
 
 
-def _format(other: Format) -> Form:
-    """The codes of another number format."""
-
-    def form(seen: Seen) -> Coded | None:
-        if other.name == seen.format.name:
-            return None
-        codes = bits.encode(seen.scaled, other)
-        # What an encoder makes of NaN and of the sign of zero is its own affair.
-        zero = other.negative_zero & seen.negative & (magnitudes(codes, other) == 0)
-        free = np.isnan(seen.scaled) | zero
-        return Coded(codes, f"those of {other.name}, where {seen.format.name} is due", {"format": other.name}, free)
-
-    return form
-
-
-def offset_binary(seen: Seen) -> Coded | None:
-    """Integers from 0 on, 128 standing for zero."""
-    if not seen.format.integer:
-        return None
-    return Coded(seen.right ^ np.uint8(0x80), "those of int8 plus 128, from 0 to 255")
-
-
-def without_sign(seen: Seen) -> Coded | None:
-    """Magnitudes alone, as in a format without a sign."""
-    steps = magnitudes(seen.right, seen.format)
-    unsigned = signed(steps, np.zeros(steps.shape, np.bool_), seen.format)
-    codes = np.where(seen.negative & ~np.isnan(seen.scaled), unsigned, seen.right)
-    return Coded(codes, "those of magnitudes, without a sign")
-
-
-def sign_and_magnitude(seen: Seen) -> Coded | None:
-    """Integers with a bit for their sign, where two's complement is due."""
-    if not seen.format.integer:
-        return None
-    steps = magnitudes(seen.right, seen.format)
-    codes = np.where(seen.right >= 0x80, (steps | 0x80).astype(np.uint8), seen.right)
-    return Coded(codes, "a sign bit and a magnitude, where two's complement is due")
-
-
-def recoded(seen: Seen) -> Coded | None:
-    """One other code for each right one, whatever it is: the table is recovered from codes that are met repeatedly."""
-    asked = np.asarray(seen.known & seen.wrong.any(axis=2, keepdims=True))
-    right, left = seen.right[asked], seen.emitted[asked]
-    pairs, count = np.unique(right.astype(np.int64) << 8 | left, return_counts=True)
-    table = np.arange(256)
-    for pair in pairs[np.argsort(count, kind="stable")].tolist():  # the commonest is written last, and stays
-        table[pair >> 8] = pair & 0xFF
-    met = np.unique(right)
-    other = table[met] != met
-    # A limit, zeros for small values and one step more or less are tables as well; this is for an encoding that is
-    # another one throughout, and in which codes stay apart.
-    if (np.isin((table[met] - met)[other] & 0xFF, (1, 255))).sum() > other.sum() // 2:
-        return None
-    if other.sum() < max(TABLE_NEEDS, len(met) // 2) or len(np.unique(table[met])) <= len(met) // 2:
-        return None
-    named = ", ".join(f"{table[code]:#04x} for {code:#04x}" for code in met[other][:TABLE_NAMED].tolist())
-    codes = table[seen.right].astype(np.uint8)
-    return Coded(codes, f"each one other than the right one: {named} and so on", needs=TABLE_REPEATS * int(other.sum()))
-
-
-def _own_byte(words: str, index: int) -> Form:
-    """A byte of the source's element for its code; `index` counts from the lowest, or from the highest down."""
-
-    def form(seen: Seen) -> Coded | None:
-        dtype = seen.facts.emission.placement.get(seen.tensor).dtype
-        assert dtype in ("bf16", "fp16", "fp32")
-        raw = np.ascontiguousarray(dtypes.from_float32(seen.facts.values(seen.tensor), dtype))
-        parts = raw.view(np.uint8).reshape(*raw.shape, ITEMSIZE[dtype])
-        return Coded(
-            parts[..., index], f"the {words} byte of each element of the source", {"byte": index}, None, 8, KINDS
-        )
-
-    return form
-
-
-def bytes_in_row(seen: Seen) -> Coded | None:
-    """The source's memory read as if an element were one byte."""
-    placed = seen.facts.emission.placement.get(seen.tensor)
-    as_bytes = replace(placed, dtype="uint8")
-    begin = np.int64(seen.facts.emission.addresses[placed.allocation])
-    every = seen.facts.memory.bytes_at(element_offsets(as_bytes) + begin)
-    codes = seen.facts.chosen(seen.tensor, every)
-    return Coded(codes, "the source's bytes in their order, strides counted in bytes", {}, None, 8, KINDS)
-
-
-def _number(words: str, *, nearest: bool, clips: bool) -> Form:
-    """The number itself as a byte."""
-
-    def form(seen: Seen) -> Coded | None:
-        free = ~(np.abs(seen.scaled) < np.float32(2.0**31))
-        whole = np.where(free, np.float32(0), np.rint(seen.scaled) if nearest else np.trunc(seen.scaled))
-        number = np.clip(whole, 0, 255) if clips else whole
-        codes = (number.astype(np.int64) & 0xFF).astype(np.uint8)
-        return Coded(codes, f"the scaled values as whole numbers, {words}, not their codes", {}, free)
-
-    return form
-
-
 #: Faults of rounding, range and format, the simpler ones first.
 CODES: tuple[Fault, ...] = (
     CodeFault(
@@ -385,22 +290,22 @@ CODES: tuple[Fault, ...] = (
     ScaleFault("nan-laundered", (poisoned_scale,), usual={}),
     CodeFault(
         "format-confusion",
-        (*(_format(each) for each in FORMATS.values()), offset_binary, without_sign, sign_and_magnitude),
-        usual={name: (_format(FORMATS[name]),) for name in ("e5m2", "e4m3fnuz")},
+        (*(of_format(each) for each in FORMATS.values()), offset_binary, without_sign, sign_and_magnitude),
+        usual={name: (of_format(FORMATS[name]),) for name in ("e5m2", "e4m3fnuz")},
     ),
     CodeFault(
         "reinterpreted-source",
-        (_own_byte("lowest", 0), _own_byte("highest", -1), _own_byte("second highest", -2), bytes_in_row),
+        (own_byte("lowest", 0), own_byte("highest", -1), own_byte("second highest", -2), bytes_in_row),
         usual={"": (bytes_in_row,)},
         reads=True,
     ),
     CodeFault(
         "numeric-store",
         (
-            _number("cut off", nearest=False, clips=False),
-            _number("rounded to nearest", nearest=True, clips=False),
-            _number("cut off and clipped to 0 ... 255", nearest=False, clips=True),
-            _number("rounded to nearest and clipped to 0 ... 255", nearest=True, clips=True),
+            as_number("cut off", nearest=False, clips=False),
+            as_number("rounded to nearest", nearest=True, clips=False),
+            as_number("cut off and clipped to 0 ... 255", nearest=False, clips=True),
+            as_number("rounded to nearest and clipped to 0 ... 255", nearest=True, clips=True),
         ),
     ),
     CodeFault("format-confusion", (recoded,), cost=4, usual={}),

@@ -11,7 +11,7 @@ from kvcheck.diagnose.arbitrate import arbitrate
 from kvcheck.diagnose.elsewhere import elsewhere
 from kvcheck.diagnose.facts import Facts
 from kvcheck.diagnose.faults import FAULTS, NUMERIC
-from kvcheck.diagnose.follows import follows_cache, follows_chance
+from kvcheck.diagnose.moves import follows_cache, follows_chance
 from kvcheck.schema import Diagnosis, Emission, Verdict
 
 #: The outcomes of verdicts on bytes: those of wrong ones, and all.

@@ -10,9 +10,9 @@ import numpy as np
 from kvcheck.addresses import among
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask
-from kvcheck.diagnose.follows import stale_scales
 from kvcheck.diagnose.match import SHARE
 from kvcheck.diagnose.misplaced import moved_positions
+from kvcheck.diagnose.moves import stale_scales
 from kvcheck.diagnose.part import Part, part
 from kvcheck.diagnose.side import condemned, placed_positions
 from kvcheck.diagnose.strides import dense_rows

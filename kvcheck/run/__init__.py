@@ -3,7 +3,7 @@
 The run. `command` runs targets one after the other, as `options` and `devices` say; `session` runs one target's
 cases in the `order` that suits the compiler; `feed` is its loop, and `room` keeps out what the machine has no memory
 for. `journal` holds what has ended, under the `journal_key` of all that it depends on; `files` are whole or absent,
-`scratch` folders do not stay, `interrupts` come once.
+`scratch` folders do not stay, `interrupts` come once, and `locks` keep two runs apart.
 
 A case. `pool` starts a `nursery`, which loads the target and will `serve` the jobs of the `protocol`: a `child`
 each, or `fresh` interpreters by `cold`. Before the forks there is `rehearse`, around them `kernel_cache`, `limits`,
