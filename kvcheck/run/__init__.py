@@ -16,7 +16,7 @@ holds emissions for later. `confirm`, `repeated`, `astray` and `together` (by `s
 more. `environment` is the machine.
 
 Beside it. `sanitize` finds a tool (`proof`: it sees); `tools` runs it by `compute_sanitizer`, over a launch that is
-`recorded` and `replayed`, or over the `whole` process; `saw` reads it, `shadowed` is the interpreter's own;
-`sanitized` joins it to the verdict. `compiled` asks a `compile_worker`. `encode_command` asks an `encode_worker` by
-`encode_protocol`, which runs `encoders` over an `encode_sweep` under `encode_watch`.
+`recorded` and `replayed`, or over the `whole` process; `saw` reads it, `shadowed` is the interpreter's own, read by
+`shadow_seen`; `sanitized` joins it to the verdict. `compiled` asks a `compile_worker`. `encode_command` asks an
+`encode_worker` by `encode_protocol`, which runs `encoders` over an `encode_sweep` under `encode_watch`.
 """
