@@ -61,8 +61,9 @@ def hold(part: Part, destination: Destination) -> Held | None:
     stands = there_too & suspect[:, :, None]
     if not stands.any():
         return None
-    # Of units that overlap the last is left, and what lies outside memory is not seen: neither is held against it.
+    # Of bytes that overlap the last are left, and what lies outside memory is not seen: neither is held against it.
     hidden = _overlapped(part, places)
+    hidden |= _of_the_other_kind(part, places)
     hidden |= ~final(part.facts).gather(part.placed.allocation, destination.at).inside
     found = suspect & (stands | hidden).all(axis=2)
     there = places[stands & found[:, :, None]]
@@ -93,6 +94,14 @@ def _overlapped(part: Part, places: Indices) -> Mask:
     _, first = np.unique(part.side.rows.slots, return_index=True)
     taken, count = np.unique(places[first], return_counts=True)
     return among(places, taken[count > 1])
+
+
+def _of_the_other_kind(part: Part, places: Indices) -> Mask:
+    """Which bytes of the places are due to the side's scales, or codes: inline scales are stored over moved codes."""
+    tensor = part.side.rows.tensor
+    held = [each for each in parts(part.facts) if each.side.rows.tensor == tensor and each.kind != part.kind]
+    due = [placed_positions(each.placed, each.due_at) for each in held]
+    return among(places, distinct(np.concatenate(due))) if due else np.zeros(places.shape, np.bool_)
 
 
 def _with_sharers(part: Part, found: Mask) -> Mask:

@@ -9,6 +9,7 @@ from kvcheck.diagnose.encoding import DOUBLE_ROUNDING_BF16, DOUBLE_ROUNDING_FP16
 from kvcheck.diagnose.family import by_name
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.reads import READS
+from kvcheck.diagnose.retyped import RetypedSource
 from kvcheck.diagnose.scales import SCALES
 from kvcheck.diagnose.sibling_pitch import SiblingPitch
 from kvcheck.diagnose.writes import WRITES
@@ -17,7 +18,7 @@ from kvcheck.diagnose.writes import WRITES
 NUMERIC: tuple[Fault, ...] = (DOUBLE_ROUNDING_FP16, DOUBLE_ROUNDING_BF16, ROUNDING_MODE, *SCALES, *CODES)
 
 #: In the order in which equals are named: new ones go to the end, reports point into the list of their own run.
-FAULTS: tuple[Fault, ...] = by_name((SiblingPitch(), *NUMERIC, *READS, *WRITES))
+FAULTS: tuple[Fault, ...] = by_name((SiblingPitch(), *NUMERIC, *READS, *WRITES, RetypedSource()))
 
 
 def form_names(slug: str, forms: Iterable[str]) -> list[str]:

@@ -35,7 +35,7 @@ class Lost:
 
     @property
     def tail(self) -> str:
-        """What of every row is lost, where that is the end of each head or the last heads; empty where it is not."""
+        """What of every row is lost, where that is the end of each head, of its heads, or of the row; else empty."""
         whole, found = np.asarray(self.codes.all(axis=0)), np.asarray(self.codes.any(axis=0))
         if not len(self.codes) or (whole != found).any() or not found.any() or whole.all():
             return ""
@@ -47,7 +47,9 @@ class Lost:
             if kept.any() and kept[first:].all() and same.all():
                 which = f"{name} {last}" if first == last else f"{name}s {first} to {last}"
                 return f"{which} of each {'head' if name == 'element' else 'token'}"
-        return ""
+        flat = whole.reshape(-1)
+        first = int(np.argmax(flat))
+        return f"lanes {first} to {flat.size - 1} of each token" if flat[first:].all() else ""
 
 
 @lru_cache(maxsize=4)

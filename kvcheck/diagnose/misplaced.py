@@ -177,6 +177,8 @@ MISPLACED = (
     Misplaced("scale-address", "scales", _with_strides(_side_by_side)),
     Misplaced("scale-layout", "scales", _with_strides(_heads_first)),
 )
+#: None that a pass speaks of.
+MISALIGNED_WRITE = Misplaced("misaligned", "codes", {})
 WRAPPED_WRITE = Misplaced(
     "index-wrap",
     "codes",

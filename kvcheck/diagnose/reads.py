@@ -137,7 +137,7 @@ def _heads(_facts: Facts, source: Own) -> Iterator[Reading]:
     index = np.arange(heads, dtype=np.int64)
     maps: list[Offsets] = [(index + 1) % heads, (index - 1) % heads, heads - 1 - index, np.zeros_like(index)]
     for size in range(2, max(heads, 3)):
-        maps += [index // size, index % size]
+        maps += [index // size, index % size, index * size % heads]
         if heads % size == 0:
             maps.append(index % size * (heads // size) + index // size)
     usual = {0: HEAD_FORMS[0], 4: HEAD_FORMS[1]}

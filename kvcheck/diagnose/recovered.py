@@ -67,33 +67,51 @@ def _slots(part: Part, where: Indices, away: Mask) -> Iterator[Destination]:
     taken = np.array([used[token][away[token]][0] for token in tokens], np.int64)
     if (used[tokens][away[tokens]] != np.repeat(taken, away[tokens].sum(axis=1))).any():
         return
-    due, page = slots[tokens], part.placed.dims[1]
-    steps = np.unique(taken - due)
+    due = slots[tokens]
     pairs = ", ".join(f"{a} to {b}" for a, b in zip(due[:NAMED].tolist(), taken[:NAMED].tolist(), strict=True))
     more = f" and {len(due) - NAMED} others" if len(due) > NAMED else ""
-    fault, rule, target = "cache-layout", "", slots.copy()
-    target[tokens] = taken
-    # One step too far, or too few: rows of one edge alone are moved, and no row that is not at it.
-    at_edge = np.unique(due % page).tolist() in ([0], [page - 1])
-    edges = page > 1 and at_edge and (len(due) < len(slots) or len(due) == 1)
-    by_token = part.side.rows.tokens // page * page + slots % page
-    for width in SLOTS:
-        if (taken == due % (1 << width)).all():
-            fault, rule = "index-wrap", f", as slots of {width} bits are"
-            target = slots % (1 << width)
-    if not rule and edges:
-        fault, rule = "page-boundary", f", at the edges of pages of {page} rows alone"
-    elif not rule and page > 1 and (taken == by_token[tokens]).all():
-        rule, target = ", in the pages that the tokens' own numbers would have", by_token
-    elif not rule and len(steps) == 1 and len(due) > 1:
-        rule, target = f", each {steps[0]:+d} from its own", slots + steps[0]
-    elif not rule and page > 1 and (taken == due // page).all():
-        rule, target = ", the number of the page being taken for that of the slot", slots // page
+    fault, rule, target = next(_rules(part, tokens, taken))
     if part.kind == "scales" and fault != "index-wrap":
         fault = "scale-address"
     says = f"written to other slots: {pairs}{more}{rule}"
     evidence: dict[str, int | float | str | list[int]] = {"slots_due": due.tolist(), "slots_used": taken.tolist()}
     yield Destination(fault, part.at(part.placed, target), 3, says, evidence, target)
+
+
+def _rules(part: Part, tokens: Indices, taken: Indices) -> Iterator[tuple[str, str, Indices]]:
+    """Rules that the slots `taken` of rows `tokens` follow, the plainest first: fault, words, all slots by it."""
+    slots, page = part.side.rows.slots, part.placed.dims[1]
+    due = slots[tokens]
+    for width in SLOTS:
+        if (taken == due % (1 << width)).all():
+            yield "index-wrap", f", as slots of {width} bits are", slots % (1 << width)
+    used = slots.copy()
+    used[tokens] = taken
+    # One step too far, or too few: rows of one edge alone are moved, and no row that is not at it.
+    at_edge = np.unique(due % page).tolist() in ([0], [page - 1])
+    if page > 1 and at_edge and (len(due) < len(slots) or len(due) == 1):
+        yield "page-boundary", f", at the edges of pages of {page} rows alone", used
+    fault, by_token = "cache-layout", part.side.rows.tokens // page * page + slots % page
+    if page > 1 and (taken == by_token[tokens]).all():
+        yield fault, ", in the pages that the tokens' own numbers would have", by_token
+    if window := _window(due, taken, slots[~part.bad.any(axis=1)]):
+        yield fault, f", the remainders of {window}", slots % window
+    steps = np.unique(taken - due)
+    if len(steps) == 1 and len(due) > 1:
+        yield fault, f", each {steps[0]:+d} from its own", slots + steps[0]
+    if page > 1 and (taken == due // page).all():
+        yield fault, ", the number of the page being taken for that of the slot", slots // page
+    yield fault, "", used
+
+
+def _window(due: Indices, taken: Indices, stayed: Indices) -> int:
+    """The number whose remainders the used slots are, those that stayed being below it; 0 where there is none."""
+    least = int(max(taken.max(initial=0), stayed.max(initial=0))) + 1
+    common = int(np.gcd.reduce(due - taken))
+    tried = np.arange(least, common + 1)
+    found = tried[common % tried == 0]
+    # Slots that are all moved by as many have a plainer account.
+    return int(found[0]) if len(found) and len(np.unique(due - taken)) > 1 else 0
 
 
 def _slots_of(part: Part, where: Indices) -> Indices | None:

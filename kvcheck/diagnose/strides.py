@@ -8,6 +8,7 @@ import msgspec
 
 from kvcheck.diagnose.destination import Destination, Evidence
 from kvcheck.diagnose.facts import Facts
+from kvcheck.diagnose.pages import within_pages
 from kvcheck.diagnose.part import Part
 from kvcheck.schema import ITEMSIZE, Placed, Tensor
 
@@ -28,6 +29,7 @@ def wrong_maps(facts: Facts, part: Part) -> list[Destination]:
     fault = "cache-layout" if part.kind == "codes" else "scale-address"
     words = "written to the slots that have the tokens' own numbers"
     made.append(Destination(fault, part.at(part.placed, part.side.rows.tokens), 1, words, {}))
+    made += [each for each in within_pages(part, fault) if (each.at != part.due_at).any()]
     for step in (1, -1):
         words = f"written to other slots, each {step:+d} from its own"
         made.append(Destination(fault, part.at(part.placed, part.side.rows.slots + step), 2, words, {"step": step}))

@@ -11,7 +11,7 @@ from kvcheck.diagnose.exchanged import EXCHANGED
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.follows import ForeignRead, Nondeterministic, UninitialisedRead
 from kvcheck.diagnose.lost import LostTail, TokenLost
-from kvcheck.diagnose.misplaced import MISPLACED, WRAPPED_WRITE
+from kvcheck.diagnose.misplaced import MISALIGNED_WRITE, MISPLACED, WRAPPED_WRITE
 from kvcheck.diagnose.mutated import InputMutated
 from kvcheck.diagnose.stray import StrayWrite
 from kvcheck.diagnose.torn import TornSlot
@@ -20,6 +20,7 @@ from kvcheck.diagnose.unwanted import NegativeSlot
 WRITES: tuple[Fault, ...] = (
     *MISPLACED,
     WRAPPED_WRITE,
+    MISALIGNED_WRITE,
     *EXCHANGED,
     ElementOrder(),
     NegativeSlot(),

@@ -55,3 +55,32 @@ NUMBERS = (
     # Where no head fills its lanes, ones beyond it are a least value of one: no single case can tell.
     Unseen("masked-lanes-are-ones", PROJECTED, "zero-row", "a least value of 1 on the amax"),
 )
+
+#: Rows of five heads, which vectors of 16 bytes do not divide once a scale lies behind each.
+WIDE = Case(tokens=6, heads=5, head_dim=96, k_values="normal*2^-20", v_view="head_padded")
+
+PLACES = (
+    Unseen("whole-chunks", PROJECTED, "tail-mask", "codes of lanes 128 to 239 of each token are never stored"),
+    Unseen("slots-as-int32", PROJECTED, "cache-layout", "written to other slots: 1 to 19, 4 to 0, 21 to 1"),
+    Unseen("slots-side-by-side", UNLIKE, "cache-layout", "written to other slots"),
+    Unseen("padded-head-dim", PROJECTED, "cache-layout", "row stride 240, head stride 128; declared"),
+    Unseen("k-v-alternate", PROJECTED, "cache-layout", "row stride 480, head stride 80; declared row stride 240"),
+    Unseen("pitch-of-q-heads", PROJECTED, "foreign-read", "token pitch 960; declared 240"),
+    Unseen("head-modulo", PROJECTED, "head-mapping", "with heads [0, 2, 1] for heads 0 to 2"),
+    Unseen("split-by-16", PROJECTED, "cache-layout", "as in [dim / 16, heads, 16] within a row"),
+    Unseen("window-of-eight", UNLIKE, "cache-layout", "31 to 7, 30 to 6, 13 to 5, the remainders of 8"),
+    # Rows that are stored in each other's slots are rows that were read from each other's place.
+    Unseen("sorted-slots", PROJECTED, "foreign-read", ""),
+    Unseen("rows-at-vectors", WIDE, "misaligned", "vectors of 16 bytes, each head's offset in its row rounded down"),
+    # So are those of K and V.
+    Unseen("caches-exchanged", PROJECTED, "foreign-read", "from "),
+    Unseen("inline-pad-ignored", PROJECTED, "cache-layout", "row stride 252, head stride 84; declared row stride 288"),
+    Unseen("pair-beyond-the-end", PROJECTED, "foreign-read", "one token late"),
+    Unseen("as-many-tokens-as-heads", PROJECTED, "token-lost", "the last 2 of 5 tokens"),
+    Unseen("last-head-masked", PROJECTED, "tail-mask", "codes of head 2 of each token"),
+    Unseen("slot-zero-skipped", UNLIKE, "token-lost", ""),
+    Unseen("minus-one-stored", TRAPS, "negative-slot", ""),
+    Unseen("other-16-bit-type", PROJECTED, "reinterpreted-source", "is read as fp16; its numbers are bf16"),
+    Unseen("pages-of-16", PROJECTED, "cache-layout", "as in pages of 16 rows; declared 8"),
+    Unseen("v-transposed", PROJECTED, "cache-layout", "as in [heads, dim, rows] within a page, rows innermost"),
+)
