@@ -16,6 +16,11 @@ from kvcheck.formats.cast import round_to
 from kvcheck.formats.scale import bounded, element_scales, largest_magnitudes, right_scales
 from kvcheck.schema import Tensor
 
+#: Rows that an order must hold in, and places that a sentence names of it.
+ORDERED, NAMED = 2, 4
+#: Scales of a row that have an order, at least and at most, and rows that it is recovered from.
+LEAST, MOST, ROWS = 3, 512, 64
+
 Narrow = Literal["fp16", "bf16"]
 Evidence = dict[str, int | float | str | list[int]]
 
@@ -173,6 +178,27 @@ def kept_of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made |
         if same.all():
             return _kept(facts, tensor, due, np.asarray(kept), f"those {words}", {})
     return None
+
+
+def kept_in_another_order(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Right scales whose blocks, or heads, stand in another order: that of all rows, recovered from them."""
+    due = None if emitted.scale is None else facts.own(tensor).scale
+    if due is None or emitted.scale is None or due.shape != emitted.scale.shape or due.ndim < 2:
+        return None
+    if not LEAST <= due.shape[-1] <= MOST:
+        return None
+    kept = emitted.scale.reshape(-1, due.shape[-1])[:ROWS]
+    one = due.reshape(-1, due.shape[-1])[:ROWS]
+    with np.errstate(invalid="ignore"):
+        near = np.abs(kept[:, :, None] - one[:, None, :]) <= one[:, None, :] * np.float32(UNDECLARED_ULPS * ULP)
+    same = near.all(axis=0)
+    if len(kept) < ORDERED or not (same.sum(axis=1) == 1).all() or not (same.sum(axis=0) == 1).all():
+        return None
+    order = same.argmax(axis=1)
+    of = "blocks" if due.ndim == 3 else "heads"
+    named = ", ".join(f"{there} holds {held}'s" for there, held in enumerate(order[:NAMED].tolist()))
+    said = "in reverse" if (order == np.arange(len(order))[::-1]).all() else f"in another order: {named} and so on"
+    return _kept(facts, tensor, due, due[..., order], f"those of the row's {of} {said}", {"order": order.tolist()})
 
 
 def kept_inverted(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:

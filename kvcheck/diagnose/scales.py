@@ -24,6 +24,7 @@ from kvcheck.diagnose.scale_rules import (
 from kvcheck.diagnose.scale_uses import (
     inverted,
     kept_amax,
+    kept_in_another_order,
     kept_inverted,
     kept_of_another_row,
     kept_times,
@@ -82,6 +83,7 @@ SCALES: tuple[Fault, ...] = (
     # An error that is allowed for explains any code beside a tie: whatever gives the very codes is the better account.
     ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),
     ScaleFault("scale-address", (of_another_row, kept_of_another_row), usual={}, cost=2),
+    ScaleFault("scale-layout", (kept_in_another_order,), usual={}, cost=2),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
     ScaleFault("double-rounding-fp16", (rounded_source("fp16"), rounded_values("fp16")), usual={}),
     ScaleFault("double-rounding-bf16", (rounded_source("bf16"), rounded_values("bf16")), usual={}),

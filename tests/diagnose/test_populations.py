@@ -82,6 +82,39 @@ def test_the_right_population_is_none_of_them(contract: Contract, group: int) ->
     assert judge(emission).outcome == "pass"
 
 
+def in_order(order: list[int]) -> Kernel:
+    """A store whose scales are kept in another order of a head's blocks."""
+
+    def run(memory: Memory) -> None:
+        store(blocks, BLOCK)(memory)
+        for tensor in ("k", "v"):
+            scale = np.asarray(blocks(np.abs(memory.read(tensor))) / np.float32(448), np.float32)
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_scales", slot, np.ascontiguousarray(scale[token][:, order]))
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [([3, 2, 1, 0], "the row's blocks in reverse"), ([1, 3, 0, 2], "order: 0 holds 1's, 1 holds 3's, 2 holds 0's")],
+)
+def test_blocks_in_another_order_are_named_with_it(order: list[int], words: str) -> None:
+    """Codes are right by the scales that are due, which stand in each other's places."""
+    emission = emulate(in_order(order), CASE, BLOCKS)
+    found = diagnose(emission, judge(emission))
+    assert [each.fault for each in found] == ["scale-layout"] * 2
+    assert all(words in each.says and each.evidence["order"] == order for each in found)
+
+
+def test_one_row_has_no_order() -> None:
+    """In one row some scale is like another by chance: no order is claimed."""
+    emission = emulate(in_order([3, 2, 1, 0]), Case(tokens=1, heads=1), BLOCKS)
+    assert "scale-layout" not in {
+        each.fault for each in diagnose(emission, judge(emission)) if "order" in each.evidence
+    }
+
+
 def test_one_block_and_one_head_have_no_other() -> None:
     """A head of one block, or a token of one head, is whole: what is wrong there is none of these populations."""
     for contract, case, group in ((BLOCKS, Case(head_dim=BLOCK), BLOCK), (TOKEN, Case(heads=1), 0)):
