@@ -189,6 +189,8 @@ def unobservable(report: Report) -> str:
         return "Which faults these cases could have shown was not computed."
     if not report.unobservable:
         return f"Each of the {len(report.faults)} known faults was observable in at least one case."
+    if len(report.unobservable) == len(report.faults):
+        return f"No case rules out any of the {len(report.faults)} known faults."
     names = ", ".join(one_line(fault) for fault in report.unobservable)
     return f"No case rules out {len(report.unobservable)} of {len(report.faults)} faults: {names}."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import importlib
 import importlib.util
@@ -90,8 +91,11 @@ def check_name(spec: str) -> None:
             raise TargetError(f"target {spec!r}: there is no file {path}")
         return
     if not _matching(spec) and plugin(spec) is None:
-        known = ", ".join((*names(), *(found.name for found in plugins())))
-        raise TargetError(f"target {spec!r} is unknown; expected FILE.py[::NAME] or one of: {known}")
+        known = [*names(), *(found.name for found in plugins())]
+        near = difflib.get_close_matches(spec, known, n=1)
+        own = ", ".join(name for name in known if not name.startswith("specimen:"))
+        hint = f"did you mean {near[0]!r}?" if near else f"expected FILE.py[::NAME] or one of: {own}, specimen:…"
+        raise TargetError(f"target {spec!r} is unknown; {hint} (`kvcheck targets` lists all)")
 
 
 def load(spec: str) -> tuple[Loaded, ...]:

@@ -108,6 +108,9 @@ def test_faults_that_no_case_could_have_shown_are_named() -> None:
     assert sentences.unobservable(report(msgspec.structs.replace(PASS, observable=(0, 1, 2, 3)))) == (
         "Each of the 4 known faults was observable in at least one case."
     )
+    assert sentences.unobservable(report(msgspec.structs.replace(PASS, observable=()))) == (
+        "No case rules out any of the 4 known faults."
+    )
     assert sentences.unobservable(report(PASS, faults=())) == (
         "Which faults these cases could have shown was not computed."
     )

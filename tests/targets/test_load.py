@@ -39,11 +39,26 @@ def test_builtin_names_are_the_default_and_the_specimens() -> None:
         check_name(name)
 
 
-@pytest.mark.parametrize("name", ["nothing", "", "Store", "specimen:", "specimen:none", "kvcheck.kernels.store"])
+@pytest.mark.parametrize("name", ["nothing", "", "a-folder", "kvcheck.kernels"])
 def test_an_unknown_name_lists_what_there_is(name: str) -> None:
-    """One line with every built-in name, and how a file is named."""
-    with pytest.raises(TargetError, match=r"is unknown; expected FILE\.py\[::NAME\] or one of: store, .*specimen:"):
+    """One line with every built-in name but the specimens', and how a file is named."""
+    listed = (
+        r"is unknown; expected FILE\.py\[::NAME\] or one of: store, .*, specimen:… \(`kvcheck targets` lists all\)$"
+    )
+    with pytest.raises(TargetError, match=listed) as raised:
         check_name(name)
+    assert str(raised.value).count("specimen:") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("Store", "store"), ("specimen:shared-pich", "specimen:shared-pitch"), ("freetokn", "freetoken")],
+)
+def test_a_misspelt_name_is_told_the_nearest(name: str, near: str) -> None:
+    """Not sixty names."""
+    with pytest.raises(TargetError) as raised:
+        check_name(name)
+    assert str(raised.value) == (f"target {name!r} is unknown; did you mean {near!r}? (`kvcheck targets` lists all)")
 
 
 def test_every_target_of_a_file_is_loaded_in_order(write: Write) -> None:
