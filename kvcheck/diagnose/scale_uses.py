@@ -262,6 +262,27 @@ def of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     return None
 
 
+def of_other_heads(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Codes by given scales of other heads, in an order recovered from them: one scale for all codes of a head.
+
+    A head's own comes first, then the next one's behind: of heads whose scales are equal the nearest is named.
+    """
+    rule = facts.contract.scale
+    if not isinstance(rule, Given) or rule.granularity != "head":
+        return None
+    scale, x = facts.given(tensor), facts.values(tensor)
+    heads = np.arange(len(scale))
+    by = [applied(facts, x, np.roll(scale, -ahead)) for ahead in heads]
+    holds = np.array([legal_by(facts, scaled, emitted.codes).all(axis=(0, 2)) for scaled in by])
+    order = (heads + holds.argmax(axis=0)) % len(heads)
+    moved = np.flatnonzero(order != heads)
+    if not holds.any(axis=0).all() or not len(moved):
+        return None
+    named = ", ".join(f"head {head} has {order[head]}'s" for head in moved[:NAMED].tolist())
+    says = f"codes are those of other heads' scales: {named}{' and so on' if len(moved) > NAMED else ''}"
+    return Made(None, says, {"order": order.tolist()}, scaled=applied(facts, x, scale[order]))
+
+
 def _others(facts: Facts, tensor: Tensor, emitted: Stored) -> list[tuple[str, Floats]]:
     """The scales that a kernel may take for a row's own, of other rows."""
     if isinstance(facts.contract.scale, Given):

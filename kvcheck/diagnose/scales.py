@@ -29,6 +29,7 @@ from kvcheck.diagnose.scale_uses import (
     kept_of_another_row,
     kept_times,
     of_another_row,
+    of_other_heads,
     other_maximum_used,
     reciprocal,
     rounded_kept,
@@ -83,6 +84,8 @@ SCALES: tuple[Fault, ...] = (
     # An error that is allowed for explains any code beside a tie: whatever gives the very codes is the better account.
     ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),
     ScaleFault("scale-address", (of_another_row, kept_of_another_row), usual={}, cost=2),
+    # Any order is the last that is thought of: a rule that gives the same scales says more.
+    ScaleFault("scale-address", (of_other_heads,), usual={}, cost=3),
     ScaleFault("scale-layout", (kept_in_another_order,), usual={}, cost=2),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
     ScaleFault("double-rounding-fp16", (rounded_source("fp16"), rounded_values("fp16")), usual={}),

@@ -1,0 +1,69 @@
+"""Codes by the given scales of other heads: by a rule that has a name, or in any order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from judge.emulate import Kernel, Memory, e4m3, emulate
+
+from kvcheck.contract import Contract, Given
+from kvcheck.diagnose import diagnose
+from kvcheck.draw import scales
+from kvcheck.judge import judge
+from kvcheck.schema import Case, Diagnosis
+
+CONTRACT = Contract(scale=Given("head"))
+
+
+def by(order: list[int], times: float = 1) -> Kernel:
+    """Return a kernel whose V is divided by so many times the scales of these heads."""
+
+    def kernel(memory: Memory) -> None:
+        for tensor, base in (("k", "2^-3"), ("v", "2^-4")):
+            scale = scales.given(base, "head", len(order))
+            if tensor == "v":
+                scale = scale[order] * np.float32(times)
+            codes = e4m3(memory.read(tensor) / scale[:, None])
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot, codes[token])
+
+    return kernel
+
+
+def found(order: list[int], times: float = 1) -> Diagnosis:
+    """Return what is named first where V's heads have the scales of these."""
+    emission = emulate(by(order, times), Case(heads=len(order), k_scale="2^-3", v_scale="2^-4"), CONTRACT)
+    return diagnose(emission, judge(emission))[0]
+
+
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [
+        ([1, 0, 0], "head 0 has 1's, head 1 has 0's, head 2 has 0's"),
+        ([0, 1, 3, 2], "head 2 has 3's, head 3 has 2's"),
+        ([2, 3, 0, 1, 2, 2], "head 0 has 2's, head 1 has 3's, head 2 has 4's, head 3 has 5's and so on"),
+    ],
+)
+def test_any_order_is_recovered(order: list[int], says: str) -> None:
+    """Every wrong code is explained, though K's scales, twice V's, would explain most of them."""
+    first = found(order)
+    assert (first.fault, first.tensor, first.explains) == ("scale-address", "v", first.of)
+    assert says in first.says
+    named = first.evidence["order"]
+    assert isinstance(named, list)
+    scale = scales.given("2^-4", "head", len(order))
+    np.testing.assert_array_equal(scale[named], scale[order])
+
+
+def test_a_rule_that_has_a_name_comes_first() -> None:
+    """The next head's is said so, and has no order."""
+    first = found([1, 2, 3, 0])
+    assert first.fault == "scale-address"
+    assert "the scale of the head behind" in first.says
+    assert "order" not in first.evidence
+
+
+@pytest.mark.parametrize("times", [0.5, 2])
+def test_scales_that_are_no_head_s_have_no_order(times: float) -> None:
+    """Twice each scale is another head's for some heads, and for one of them nobody's."""
+    assert found([0, 1, 2, 3], times).fault != "scale-address"
