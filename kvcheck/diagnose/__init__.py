@@ -13,8 +13,8 @@ them.
    in a head. `origin` finds where rows came from, and `elsewhere` names the maps that no reading gives.
 4. Faults of scales and codes: `scales` lists `scale_fault` with `scale_rules`, `scale_uses`, `populations` and
    `row_parts`; `codes` lists `code_fault` with `directed` and `other_codes`; `encoding` has the rounding in two
-   steps.
-5. Faults of writes, in `writes`: `misplaced` rows, each at a `destination` that `strides`, `exchanged` or
+   steps, and `retyped` rows read as the other 16-bit type.
+5. Faults of writes, in `writes`: `misplaced` rows, each at a `destination` that `strides`, `pages`, `exchanged` or
    `recovered` give and `search` finds; `lost`, `torn`, `unwanted`, `stray` and `mutated` bytes; and what `follows`
    something else than K and V, by what `moves` from launch to launch, or by `one_more` element.
 6. What a pass rules out: `prospect`, whether the bytes of a faulty kernel may stand where they do; `reach`, whether
