@@ -54,7 +54,10 @@ def main() -> int:
             write_atomic(asked.path / RESULT, msgspec.msgpack.encode(answer(asked)))
         except UnwritableError as error:
             said = one_line(str(error))
-        os.write(answers, f"{said}\n".encode())
+        try:
+            os.write(answers, f"{said}\n".encode())
+        except BrokenPipeError:  # the run was killed: nobody asks any more
+            break
     return 0
 
 
