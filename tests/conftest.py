@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 
 import pytest
 
 # Triton reads it where a kernel is defined, its own library's included: set later, it would depend on the order of
 # tests which of them are interpreted. What runs on a GPU runs in processes of its own, which unset it.
 os.environ["TRITON_INTERPRET"] = "1"
+
+# A shell's background jobs ignore Ctrl-C, and so would all that tests start and interrupt.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
