@@ -20,7 +20,7 @@ import numpy as np
 
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Mask, Stored
-from kvcheck.diagnose.groups import encoded
+from kvcheck.diagnose.groups import ULP, encoded
 from kvcheck.diagnose.match import PROOF, SHARE
 from kvcheck.diagnose.prospect import fails
 from kvcheck.formats.apply import apply_scale, contract_format
@@ -57,6 +57,15 @@ class Seen:
         """Where a scaled value has a minus sign."""
         return np.signbit(self.scaled)
 
+    @cached_property
+    def off(self) -> tuple[Seen, ...]:
+        """The same with all scaled values off by the error that the contract declares, either way; none without one."""
+        ulps = self.facts.contract.declared_ulps
+        factors = (np.float32(1 + way * ulps * ULP) for way in (-1, 1)) if ulps else ()
+        with np.errstate(all="ignore"):
+            values = [np.asarray(self.scaled * factor, np.float32) for factor in factors]
+        return tuple(replace(self, scaled=x, right=encoded(self.facts, x)) for x in values)
+
 
 @dataclass(frozen=True, eq=False)
 class Coded:
@@ -64,6 +73,7 @@ class Coded:
 
     `free` `[n, heads, dim]` marks codes of which it says nothing. `needs` is how many wrong codes, of unlike values,
     make it credible, `kinds` how many unlike codes. `cost` is what it assumes beyond its fault's other forms.
+    `by_value` says that equal values get equal codes.
     """
 
     codes: Bytes
@@ -73,6 +83,7 @@ class Coded:
     needs: int = 1
     kinds: int = 1
     cost: int = 0
+    by_value: bool = True
 
 
 #: Fewer wrong codes than that may be what they are for another reason as well.
@@ -143,7 +154,7 @@ class CodeFault:
         for seen in seen_codes(facts, tensor):
             for form in self._forms:
                 coded = form(seen)
-                given = None if coded is None else _given(seen, coded)
+                given = None if coded is None else _given(seen, coded, form)
                 if coded is None or given is None:
                     continue
                 says = f"{tensor.upper()}'s codes are {coded.says}{resting_on(given)}"
@@ -184,23 +195,43 @@ def _found(facts: Facts, tensor: Tensor) -> Iterator[Seen]:
         yield Seen(facts, tensor, scaled, right, emitted.codes, wrong, known, int(wrong.sum()))
 
 
-def _given(seen: Seen, coded: Coded) -> Mask | None:
+def _given(seen: Seen, coded: Coded, form: Form) -> Mask | None:
     """The wrong codes that a prediction gives; None where it is not believed."""
     found = seen.facts.right(seen.tensor)
-    # Under a declared error a right code may be a neighbour of the one predicted.
-    legal = found.codes if seen.facts.contract.declared_ulps else found.undefined
-    free = np.zeros_like(seen.wrong) if coded.free is None else coded.free
-    fits = ((coded.codes == seen.emitted) | free | legal | ~seen.known).all(axis=2)
-    right = ~seen.wrong.any(axis=2)
-    given = seen.wrong & ~free & (coded.codes == seen.emitted)
+    free = found.undefined | ~seen.known
+    free = free if coded.free is None else free | coded.free
+    same = coded.codes == seen.emitted
+    given = seen.wrong & ~free & same
+    if not given.any() or not most(seen, given):
+        return None
+    for other in seen.off:
+        # Under a declared error a code may be the neighbour of the one predicted.
+        near = form(other)
+        same = same if near is None else same | (near.codes == seen.emitted)
+    fits, right = (same | free).all(axis=2), ~seen.wrong.any(axis=2)
+    if not (fits | right).all():
+        return None
+    given = seen.wrong & ~free & same
     # Where rows are right that should not be, chance is to be excluded, and what makes one code of all.
     beside = bool((right & ~fits).any())
     needs, kinds = max(coded.needs, PROOF if beside else 1), max(coded.kinds, 2 if beside else 1)
-    if not (fits | right).all() or not most(seen, given):
-        return None
     if witnesses(seen, given) < needs or len(np.unique(seen.emitted[given])) < kinds:
         return None
+    if coded.by_value and _torn(seen, given):
+        return None
     return np.asarray(given & ~found.codes)
+
+
+def _torn(seen: Seen, given: Mask) -> bool:
+    """Whether most values that are equal to a `given` one have a right code: no error takes one and leaves the others.
+
+    Asked under a declared error alone: without one a form gives equal values equal codes.
+    """
+    if not seen.off:
+        return False
+    values = np.ascontiguousarray(seen.scaled).view(np.uint32)
+    alike = np.isin(values, values[given]) & seen.known
+    return bool(given.sum() < SHARE * alike.sum())
 
 
 def most(seen: Seen, given: Mask) -> bool:

@@ -58,9 +58,12 @@ class RoundingFault:
         for seen in seen_codes(facts, tensor):
             for rule in self._others(facts):
                 same = _encode(facts, seen.scaled, rule) == seen.emitted
-                # Under a declared error a right code may be a neighbour of the one predicted.
-                fits = same | found.codes if facts.contract.declared_ulps else same
-                if fits[seen.known].all() and same[seen.wrong].all() and most(seen, seen.wrong):
+                if not most(seen, seen.wrong & same):
+                    continue
+                for other in seen.off:
+                    # Under a declared error a code may be the neighbour of the one predicted.
+                    same = same | (_encode(facts, other.scaled, rule) == seen.emitted)
+                if same[seen.known].all():
                     return Explanation(
                         fault=self.slug,
                         tensor=tensor,

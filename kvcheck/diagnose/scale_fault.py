@@ -141,7 +141,11 @@ def _held(facts: Facts, tensor: Tensor, emitted: Stored, made: Made) -> tuple[in
     if emitted.scale is None or made.scale is None or right.scales is None:
         if emitted.scale is not None or made.scale is not None:
             return None
-        return _all_or_most(facts, _telling(facts, emitted), wrong, groups, fine, None)
+        found = _all_or_most(facts, _telling(facts, emitted), wrong, groups, fine, None)
+        # One row of zeros is of zeros for too many reasons to name one.
+        zeros = found is not None and not magnitudes(emitted.codes[found[1]], contract_format(facts.contract)).any()
+        zeros = zeros and int((groups & ~fine).sum()) == 1
+        return None if zeros else found
     kept = kept_by(made.rule, made.values, emitted, made.scale, made.ulps)
     if kept is None:
         return None

@@ -297,3 +297,43 @@ def test_codes_of_one_magnitude_are_said_to_be_all_that_speaks(values: str, *, a
     (made,) = diagnose(emission, judge(emission))
     assert (made.fault, made.explains) == ("scale-misapplied", made.of)
     assert ("by codes that are all of one magnitude" in made.says) == alike
+
+
+APPROXIMATE = Contract(scale=Computed("token_head", derive="divide_approx"), apply="divide_approx")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.v_values}-{case.tokens}")
+@pytest.mark.parametrize("corrupt", [one_bit, one_code, no_code])
+def test_a_declared_error_makes_no_name_for_what_goes_wrong_by_chance(corrupt: Corrupt, case: Case) -> None:
+    """A right code may be a neighbour of the one that a form predicts, but no code that is none."""
+    for seed in range(2):
+        emission = emulate(corrupted(corrupt, seed, every=False), case, APPROXIMATE)
+        assert diagnose(emission, judge(emission)) == ()
+
+
+def test_a_rounding_under_a_declared_error_is_named_though_a_code_beside_it_went_the_other_way() -> None:
+    """Codes toward zero of quotients that are an ulp off: where a code is exact, one that is not may be left."""
+
+    def run(memory: Memory) -> None:
+        store(memory)
+        x = memory.read("v")
+        off = np.float32(1) + np.float32(2**-23) * np.random.default_rng(6).integers(-1, 2, x.shape).astype(np.float32)
+        codes = bits.encode(x / amax_scale(x)[:, :, None] * off, rounding="rtz")
+        for token, slot in enumerate(memory.slots):
+            memory.write("v_codes", int(slot), codes[token])
+
+    emission = emulate(run, Case(tokens=8, heads=2, head_dim=64, v_values="normal"), APPROXIMATE)
+    (made,) = diagnose(emission, judge(emission))
+    assert (made.fault, made.explains) == ("rounding-mode", made.of)
+    assert "toward zero" in made.says
+
+
+def test_a_few_codes_at_ties_are_no_noise() -> None:
+    """Stochastic rounding takes half of the ties the other way: twelve of some hundred are not its."""
+    ties = Case(tokens=3, heads=1, head_dim=64, v_values="traps")
+
+    def four(row: Bytes, random: Random) -> None:
+        near = np.flatnonzero((row & 1) == 0)
+        row[random.choice(near, 4, replace=False)] ^= 1
+
+    assert found(corrupted(four, 1, every=True), ties) == ()
