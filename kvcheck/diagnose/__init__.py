@@ -11,9 +11,9 @@ them.
    gives; `match` and `groups` hold a predicted store against the emitted one.
 3. Faults of reads, in `reads` and `sibling_pitch`: a `reading` is where elements were taken from, `dims` their order
    in a head. `origin` finds where rows came from, and `elsewhere` names the maps that no reading gives.
-4. Faults of scales and codes: `scales` lists `scale_fault` with `scale_rules`, `scale_uses`, `populations` and
-   `row_parts`; `codes` lists `code_fault` with `directed` and `other_codes`; `encoding` has the rounding in two
-   steps, and `retyped` rows read as the other 16-bit type.
+4. Faults of scales and codes: `scales` lists `scale_fault` with `scale_rules`, `scale_uses`, `scale_kept`,
+   `narrowed`, `populations` and `row_parts`; `codes` lists `code_fault` with `directed` and `other_codes`; `encoding`
+   has the rounding in two steps, and `retyped` rows read as the other 16-bit type.
 5. Faults of writes, in `writes`: `misplaced` rows, each at a `destination` that `strides`, `pages`, `exchanged` or
    `recovered` give and `search` finds; `lost`, `torn`, `unwanted`, `stray` and `mutated` bytes; and what `follows`
    something else than K and V, by what `moves` from launch to launch, or by `one_more` element.

@@ -8,6 +8,7 @@ import numpy as np
 
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Indices
+from kvcheck.diagnose.fault import Unpromised
 from kvcheck.diagnose.match import Match, believed, match
 from kvcheck.schema import Tensor
 
@@ -19,18 +20,10 @@ ROWS = 256
 NAMED = 4
 
 
-class ElementOrder:
+class ElementOrder(Unpromised):
     """Elements exchanged within each head: halves, pairs, the bytes of a word, rows and columns of a small matrix."""
 
     slug = "cache-layout"
-
-    #: None that a pass speaks of: it is named where it is met.
-    forms = ()
-
-    def shown(self, facts: Facts) -> dict[str, bool]:
-        """Nothing."""
-        del facts
-        return {}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """The first order, for each tensor with wrong codes, that gives all of them; else the one that gives most."""

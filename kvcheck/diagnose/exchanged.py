@@ -8,6 +8,7 @@ from kvcheck.addresses import distinct
 from kvcheck.diagnose.destination import lost_or_stray
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask, Stored
+from kvcheck.diagnose.fault import Unpromised
 from kvcheck.diagnose.match import PROOF
 from kvcheck.diagnose.part import Kind, part
 from kvcheck.diagnose.side import Side, condemned, placed_positions, side
@@ -15,21 +16,13 @@ from kvcheck.diagnose.strides import sibling
 from kvcheck.schema import Tensor
 
 
-class Exchanged:
+class Exchanged(Unpromised):
     """Codes (`cache-layout`) or scales (`scale-address`) of the sibling stand in a tensor's place."""
 
     def __init__(self, slug: str, kind: Kind) -> None:
         """`kind` is what is exchanged."""
         self.slug = slug
         self._kind = kind
-
-    #: None that a pass speaks of: it is named where it is met.
-    forms = ()
-
-    def shown(self, facts: Facts) -> dict[str, bool]:
-        """Nothing."""
-        del facts
-        return {}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """One for each tensor whose place holds the sibling's."""

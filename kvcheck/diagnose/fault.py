@@ -30,3 +30,17 @@ class Fault(Protocol):
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """What of the emitted bytes the fault explains: as a rule one explanation a tensor, none where it does not."""
+
+
+class Unpromised:
+    """A fault of which a pass says nothing: it is named where it is met."""
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+    def shown(self, facts: Facts) -> dict[str, bool]:
+        """Nothing."""
+        del facts
+        return {}

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Floats
+from kvcheck.diagnose.fault import Unpromised
 from kvcheck.diagnose.match import Match, believed, match
 from kvcheck.draw import dtypes
 from kvcheck.schema import Tensor
 
 
-class RetypedSource:
+class RetypedSource(Unpromised):
     """Predicts a store of the numbers that the other type's bits are."""
 
     slug = "reinterpreted-source"
-
-    #: None that a pass speaks of: it is named where it is met.
-    forms = ()
-
-    def shown(self, facts: Facts) -> dict[str, bool]:
-        """Nothing."""
-        del facts
-        return {}
 
     def explanations(self, facts: Facts) -> list[Explanation]:
         """One for each tensor whose wrong bytes are those of the other type's numbers."""

@@ -1,69 +1,61 @@
-"""Right scales that are kept or used otherwise than they should be: one of the two shows, the other is as it is due."""
+"""Right scales that are used otherwise than they should be: only codes show it."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 import numpy as np
 
 from kvcheck.contract import Computed, Given
 from kvcheck.diagnose.facts import Facts, Floats, Stored
-from kvcheck.diagnose.groups import ULP, legal_by
-from kvcheck.diagnose.scale_fault import Form, Made
-from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, applied, computed, grouped
-from kvcheck.formats.apply import apply_scale, multiplies
-from kvcheck.formats.cast import round_to
-from kvcheck.formats.scale import bounded, element_scales, largest_magnitudes, right_scales
+from kvcheck.diagnose.groups import legal_by
+from kvcheck.diagnose.scale_fault import Made
+from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, applied, computed
+from kvcheck.formats.apply import multiplies
+from kvcheck.formats.scale import element_scales
 from kvcheck.schema import Tensor
 
-#: Rows that an order must hold in, and places that a sentence names of it.
-ORDERED, NAMED = 2, 4
-#: Scales of a row that have an order, at least and at most, and rows that it is recovered from.
-LEAST, MOST, ROWS = 3, 512, 64
-
-Narrow = Literal["fp16", "bf16"]
-Evidence = dict[str, int | float | str | list[int]]
+#: Heads that a sentence names of an order without a name.
+NAMED = 4
 
 
 def unapplied(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """The values as they are."""
     x = facts.values(tensor)
-    return _used(facts, tensor, emitted, x, "those of the values as they are, the scale not applied")
+    return codes_of(facts, tensor, emitted, x, "those of the values as they are, the scale not applied")
 
 
 def inverted(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """Multiplied where to divide, or the reverse."""
-    x, scale = facts.values(tensor), _elements(facts, tensor, emitted)
+    x, scale = facts.values(tensor), elements(facts, tensor, emitted)
     if scale is None:
         return None
     with np.errstate(all="ignore"):
         scaled = x / scale if multiplies(facts.contract) else x * scale
-    return _used(facts, tensor, emitted, scaled, "those of the values with the scale applied the wrong way round")
+    return codes_of(facts, tensor, emitted, scaled, "those of the values with the scale applied the wrong way round")
 
 
 def twice(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """Applied, and applied again."""
-    x, scale = facts.values(tensor), _elements(facts, tensor, emitted)
+    x, scale = facts.values(tensor), elements(facts, tensor, emitted)
     if scale is None:
         return None
     with np.errstate(all="ignore"):
         scaled = x * scale * scale if multiplies(facts.contract) else x / scale / scale
-    return _used(facts, tensor, emitted, scaled, "those of the values with the scale applied twice")
+    return codes_of(facts, tensor, emitted, scaled, "those of the values with the scale applied twice")
 
 
 def reciprocal(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """A product with the scale's reciprocal where the quotient is due."""
-    x, scale = facts.values(tensor), _elements(facts, tensor, emitted)
+    x, scale = facts.values(tensor), elements(facts, tensor, emitted)
     if scale is None or multiplies(facts.contract):
         return None
     with np.errstate(all="ignore"):
         scaled = x * (np.float32(1) / scale)
-    return _used(facts, tensor, emitted, scaled, "those of the values times the scale's reciprocal")
+    return codes_of(facts, tensor, emitted, scaled, "those of the values times the scale's reciprocal")
 
 
 def swapped(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """K's given scale for V's, or the reverse."""
-    other: Tensor = "v" if tensor == "k" else "k"
+    other = _sibling(tensor)
     if not isinstance(facts.contract.scale, Given) or emitted.scale is not None:
         return None
     scale = facts.given(other)
@@ -73,170 +65,10 @@ def swapped(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     return Made(None, f"codes are those of {other.upper()}'s scale", scaled=scaled)
 
 
-def rounded_use(dtype: Narrow) -> Form:
-    """Codes of the scale as a narrower number."""
-
-    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-        x, scale = facts.values(tensor), _elements(facts, tensor, emitted)
-        if scale is None:
-            return None
-        scaled = apply_scale(facts.contract, x, round_to(np.ascontiguousarray(scale), dtype))
-        return _used(facts, tensor, emitted, scaled, f"those of the scale rounded to {dtype}")
-
-    return form
-
-
-def rounded_reciprocal(dtype: Narrow) -> Form:
-    """Codes of the scale's reciprocal as a narrower number."""
-
-    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-        x, scale = facts.values(tensor), _elements(facts, tensor, emitted)
-        if scale is None or multiplies(facts.contract):
-            return None
-        with np.errstate(all="ignore"):
-            scaled = x * round_to(np.asarray(np.float32(1) / scale, np.float32), dtype)
-        return _used(facts, tensor, emitted, scaled, f"those of the scale's reciprocal rounded to {dtype}")
-
-    return form
-
-
-def rounded_kept(dtype: Narrow, *, used: bool) -> Form:
-    """Scales as narrower numbers, from then on or in the cache alone."""
-
-    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-        rule = computed(facts, emitted)
-        if rule is None or emitted.scale is None or rule.dtype == dtype:
-            return None
-        due = grouped(right_scales(rule, facts.values(tensor)))
-        kept = np.asarray(round_to(due, dtype), np.float32)
-        if rule.declared_ulps and kept.shape == emitted.scale.shape:
-            # What was rounded may have been off by some ulps.
-            ends = (due * np.float32(1 + way * rule.declared_ulps * ULP) for way in (-1, 1))
-            for end in ends:
-                other = np.asarray(round_to(np.asarray(end, np.float32), dtype), np.float32)
-                kept = np.where(other == emitted.scale, other, kept)
-        which = "the rounded ones" if used else "those before they were rounded"
-        says = f"scales are rounded to {dtype} when they are kept, and its codes are those of {which}"
-        scaled = applied(facts, facts.values(tensor), kept if used else due)
-        return Made(kept, says, {"dtype": dtype}, scaled=scaled)
-
-    return form
-
-
-def rounded_source(dtype: Narrow) -> Form:
-    """Scales and codes of the values as narrower numbers."""
-
-    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-        rule, x = facts.contract.scale, facts.values(tensor)
-        narrow = np.asarray(round_to(x, dtype), np.float32)
-        if (narrow.view(np.uint32) == x.view(np.uint32)).all():
-            return None
-        says = f"values are rounded to {dtype} before they are scaled"
-        if isinstance(rule, Computed) and emitted.scale is not None:
-            scale = grouped(right_scales(rule, narrow))
-            used = emitted.scale if emitted.scale.shape == scale.shape else scale
-            return Made(scale, says, {"dtype": dtype}, rule, narrow, scaled=applied(facts, narrow, used))
-        scaled = narrow if rule is None else applied(facts, narrow, facts.given(tensor))
-        return Made(None, says, {"dtype": dtype}, scaled=scaled)
-
-    return form
-
-
-def rounded_values(dtype: Narrow) -> Form:
-    """Right scales, and codes of the values as narrower numbers."""
-
-    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-        due, x = _due_scales(facts, tensor, emitted), facts.values(tensor)
-        narrow = np.asarray(round_to(x, dtype), np.float32)
-        if due is None or (narrow.view(np.uint32) == x.view(np.uint32)).all():
-            return None
-        says = f"values are rounded to {dtype} after their scales are made"
-        return Made(due, says, {"dtype": dtype}, scaled=applied(facts, narrow, due))
-
-    return form
-
-
-def kept_of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """Scales of another token or head kept, and codes by those that are due."""
-    due = None if emitted.scale is None else facts.own(tensor).scale
-    right = facts.right(tensor).scales
-    if due is None or emitted.scale is None or right is None or due.shape != emitted.scale.shape or not len(due):
-        return None
-    count = np.arange(len(due))
-    maps = [
-        ("of the token before", np.roll(due, 1, axis=0)),
-        ("of the token behind", np.roll(due, -1, axis=0)),
-        ("of the first token", due[count * 0]),
-        ("of the last token", due[count * 0 + len(count) - 1]),
-    ]
-    if due.ndim > 1 and due.shape[1] > 1:
-        maps += [("of the head before", np.roll(due, 1, axis=1)), ("of the head behind", np.roll(due, -1, axis=1))]
-        maps.append(("of the heads in reverse", due[:, ::-1]))
-    for words, kept in maps:
-        with np.errstate(invalid="ignore"):
-            same = np.abs(kept - emitted.scale) <= np.abs(kept) * np.float32(UNDECLARED_ULPS * ULP)
-        if same.all():
-            return _kept(facts, tensor, due, np.asarray(kept), f"those {words}", {})
-    return None
-
-
-def kept_in_another_order(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """Right scales whose blocks, or heads, stand in another order: that of all rows, recovered from them."""
-    due = None if emitted.scale is None else facts.own(tensor).scale
-    if due is None or emitted.scale is None or due.shape != emitted.scale.shape or due.ndim < 2:
-        return None
-    if not LEAST <= due.shape[-1] <= MOST:
-        return None
-    kept = emitted.scale.reshape(-1, due.shape[-1])[:ROWS]
-    one = due.reshape(-1, due.shape[-1])[:ROWS]
-    with np.errstate(invalid="ignore"):
-        near = np.abs(kept[:, :, None] - one[:, None, :]) <= one[:, None, :] * np.float32(UNDECLARED_ULPS * ULP)
-    same = near.all(axis=0)
-    if len(kept) < ORDERED or not (same.sum(axis=1) == 1).all() or not (same.sum(axis=0) == 1).all():
-        return None
-    order = same.argmax(axis=1)
-    of = "blocks" if due.ndim == 3 else "heads"
-    named = ", ".join(f"{there} holds {held}'s" for there, held in enumerate(order[:NAMED].tolist()))
-    said = "in reverse" if (order == np.arange(len(order))[::-1]).all() else f"in another order: {named} and so on"
-    return _kept(facts, tensor, due, due[..., order], f"those of the row's {of} {said}", {"order": order.tolist()})
-
-
-def kept_inverted(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """The reciprocal kept, and right codes beside it."""
-    due = _due_scales(facts, tensor, emitted)
-    if due is None:
-        return None
-    with np.errstate(all="ignore"):
-        kept = np.asarray(np.float32(1) / due, np.float32)
-    return _kept(facts, tensor, due, kept, "kept as their reciprocals", {})
-
-
-def kept_amax(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """The amax kept for the scale."""
-    rule, due = computed(facts, emitted), _due_scales(facts, tensor, emitted)
-    if rule is None or due is None:
-        return None
-    amax = grouped(bounded(rule, largest_magnitudes(rule, facts.values(tensor))))
-    return _kept(facts, tensor, due, amax, "not kept, but each amax where its scale belongs", {})
-
-
-def kept_times(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """The scale times a constant kept, recovered from the scales."""
-    due = _due_scales(facts, tensor, emitted)
-    if due is None or emitted.scale is None or due.shape != emitted.scale.shape:
-        return None
-    some = np.isfinite(due) & np.isfinite(emitted.scale) & (due > 0) & (emitted.scale > 0)
-    if len(np.unique(due[some])) < 2:
-        return None
-    factor = float(np.median(emitted.scale[some].astype(np.float64) / due[some]))
-    kept = np.asarray(due * np.float32(factor), np.float32)
-    return _kept(facts, tensor, due, kept, f"kept {factor:.7g} times as large as due", {"factor": factor})
-
-
 def other_maximum_used(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """Right scales kept, and codes of those of another format's largest value."""
     rule, x = facts.contract.scale, facts.values(tensor)
-    scale = _elements(facts, tensor, emitted)
+    scale = elements(facts, tensor, emitted)
     if scale is None or facts.contract.scale is None:
         return None
     due = rule.maximum if isinstance(rule, Computed) else 448.0
@@ -247,7 +79,7 @@ def other_maximum_used(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | 
         if limit != due and legal_by(facts, scaled, emitted.codes, UNDECLARED_ULPS).all():
             says = f"codes are those of scales of {limit:g} for the largest value, where {due:g} is due and kept"
             return Made(
-                _due_scales(facts, tensor, emitted), says, {"maximum": limit}, scaled=scaled, error=UNDECLARED_ULPS
+                due_scales(facts, tensor, emitted), says, {"maximum": limit}, scaled=scaled, error=UNDECLARED_ULPS
             )
     return None
 
@@ -258,7 +90,7 @@ def of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     for words, scale in _others(facts, tensor, emitted):
         scaled = applied(facts, x, scale)
         if legal_by(facts, scaled, emitted.codes).all():
-            return _used(facts, tensor, emitted, scaled, f"those of {words}")
+            return codes_of(facts, tensor, emitted, scaled, f"those of {words}")
     return None
 
 
@@ -287,7 +119,7 @@ def _others(facts: Facts, tensor: Tensor, emitted: Stored) -> list[tuple[str, Fl
     """The scales that a kernel may take for a row's own, of other rows."""
     if isinstance(facts.contract.scale, Given):
         return _other_given(facts, tensor) if facts.contract.scale.granularity == "head" else []
-    if _due_scales(facts, tensor, emitted) is None or emitted.scale is None or not len(emitted.scale):
+    if due_scales(facts, tensor, emitted) is None or emitted.scale is None or not len(emitted.scale):
         return []
     scale, count = emitted.scale, np.arange(len(emitted.scale))
     found = [
@@ -332,50 +164,29 @@ def _sibling(tensor: Tensor) -> Tensor:
     return "v" if tensor == "k" else "k"
 
 
-def _used(facts: Facts, tensor: Tensor, emitted: Stored, scaled: Floats, words: str) -> Made | None:
+def codes_of(facts: Facts, tensor: Tensor, emitted: Stored, scaled: Floats, words: str) -> Made | None:
     """Right scales, and codes of values to which they are applied otherwise."""
-    if _elements(facts, tensor, emitted) is None:
+    if elements(facts, tensor, emitted) is None:
         return None
     scaled = np.asarray(scaled, np.float32)
-    return Made(_due_scales(facts, tensor, emitted), f"codes are {words}", scaled=scaled)
+    return Made(due_scales(facts, tensor, emitted), f"codes are {words}", scaled=scaled)
 
 
-def _elements(facts: Facts, tensor: Tensor, emitted: Stored) -> Floats | None:
+def elements(facts: Facts, tensor: Tensor, emitted: Stored) -> Floats | None:
     """The scale of every element: the emitted one where it is right, else the due one; or the given one."""
     rule, x = facts.contract.scale, facts.values(tensor)
     if isinstance(rule, Given):
         return np.asarray(element_scales(facts.contract, facts.given(tensor), x.shape))
     if rule is None:
         return None
-    scale = _due_scales(facts, tensor, emitted)
+    scale = due_scales(facts, tensor, emitted)
     return None if scale is None else np.asarray(element_scales(facts.contract, scale, x.shape))
 
 
-def _due_scales(facts: Facts, tensor: Tensor, emitted: Stored) -> Floats | None:
+def due_scales(facts: Facts, tensor: Tensor, emitted: Stored) -> Floats | None:
     """The scales that are computed by the contract: the emitted ones, where they are right."""
     rule = computed(facts, emitted)
     if rule is None or emitted.scale is None:
         return None
     own = facts.own(tensor)
     return np.where(own.legal(emitted.scale), emitted.scale, own.scale)
-
-
-def _kept(
-    facts: Facts,
-    tensor: Tensor,
-    due: Floats,
-    kept: Floats,
-    words: str,
-    evidence: dict[str, int | float | str | list[int]],
-) -> Made | None:
-    """Codes of the right scales, beside other numbers where these belong; None where those are the right ones."""
-    right = facts.right(tensor).scales
-    if right is None or kept.shape != due.shape:
-        return None
-    with np.errstate(all="ignore"):
-        near = np.abs(kept - due) <= np.abs(due) * np.float32(2 * UNDECLARED_ULPS * ULP)
-    if near[~right].any():
-        return None
-    scaled = applied(facts, facts.values(tensor), due)
-    says = f"scales are {words}; its codes are those of the right ones"
-    return Made(kept, says, evidence, scaled=scaled, ulps=UNDECLARED_ULPS)

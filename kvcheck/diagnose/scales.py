@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from kvcheck.diagnose.fault import Fault
+from kvcheck.diagnose.narrowed import (
+    rounded_kept,
+    rounded_reciprocal,
+    rounded_source,
+    rounded_use,
+    rounded_values,
+)
 from kvcheck.diagnose.populations import POPULATIONS, RECOVERED, with_what_follows
 from kvcheck.diagnose.scale_fault import ScaleFault
+from kvcheck.diagnose.scale_kept import (
+    kept_amax,
+    kept_in_another_order,
+    kept_inverted,
+    kept_of_another_row,
+    kept_times,
+)
 from kvcheck.diagnose.scale_rules import (
     COMMON_MAXIMA,
     by_reciprocal,
@@ -23,20 +37,10 @@ from kvcheck.diagnose.scale_rules import (
 )
 from kvcheck.diagnose.scale_uses import (
     inverted,
-    kept_amax,
-    kept_in_another_order,
-    kept_inverted,
-    kept_of_another_row,
-    kept_times,
     of_another_row,
     of_other_heads,
     other_maximum_used,
     reciprocal,
-    rounded_kept,
-    rounded_reciprocal,
-    rounded_source,
-    rounded_use,
-    rounded_values,
     swapped,
     twice,
     unapplied,

@@ -1,0 +1,103 @@
+"""Scales, their reciprocals or the values themselves as narrower numbers, for a while or from then on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from kvcheck.contract import Computed
+from kvcheck.diagnose.facts import Facts, Stored
+from kvcheck.diagnose.groups import ULP
+from kvcheck.diagnose.scale_fault import Form, Made
+from kvcheck.diagnose.scale_rules import applied, computed, grouped
+from kvcheck.diagnose.scale_uses import codes_of, due_scales, elements
+from kvcheck.formats.apply import apply_scale, multiplies
+from kvcheck.formats.cast import round_to
+from kvcheck.formats.scale import right_scales
+from kvcheck.schema import Tensor
+
+Narrow = Literal["fp16", "bf16"]
+
+
+def rounded_use(dtype: Narrow) -> Form:
+    """Codes of the scale as a narrower number."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        x, scale = facts.values(tensor), elements(facts, tensor, emitted)
+        if scale is None:
+            return None
+        scaled = apply_scale(facts.contract, x, round_to(np.ascontiguousarray(scale), dtype))
+        return codes_of(facts, tensor, emitted, scaled, f"those of the scale rounded to {dtype}")
+
+    return form
+
+
+def rounded_reciprocal(dtype: Narrow) -> Form:
+    """Codes of the scale's reciprocal as a narrower number."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        x, scale = facts.values(tensor), elements(facts, tensor, emitted)
+        if scale is None or multiplies(facts.contract):
+            return None
+        with np.errstate(all="ignore"):
+            scaled = x * round_to(np.asarray(np.float32(1) / scale, np.float32), dtype)
+        return codes_of(facts, tensor, emitted, scaled, f"those of the scale's reciprocal rounded to {dtype}")
+
+    return form
+
+
+def rounded_kept(dtype: Narrow, *, used: bool) -> Form:
+    """Scales as narrower numbers, from then on or in the cache alone."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        rule = computed(facts, emitted)
+        if rule is None or emitted.scale is None or rule.dtype == dtype:
+            return None
+        due = grouped(right_scales(rule, facts.values(tensor)))
+        kept = np.asarray(round_to(due, dtype), np.float32)
+        if rule.declared_ulps and kept.shape == emitted.scale.shape:
+            # What was rounded may have been off by some ulps.
+            ends = (due * np.float32(1 + way * rule.declared_ulps * ULP) for way in (-1, 1))
+            for end in ends:
+                other = np.asarray(round_to(np.asarray(end, np.float32), dtype), np.float32)
+                kept = np.where(other == emitted.scale, other, kept)
+        which = "the rounded ones" if used else "those before they were rounded"
+        says = f"scales are rounded to {dtype} when they are kept, and its codes are those of {which}"
+        scaled = applied(facts, facts.values(tensor), kept if used else due)
+        return Made(kept, says, {"dtype": dtype}, scaled=scaled)
+
+    return form
+
+
+def rounded_source(dtype: Narrow) -> Form:
+    """Scales and codes of the values as narrower numbers."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        rule, x = facts.contract.scale, facts.values(tensor)
+        narrow = np.asarray(round_to(x, dtype), np.float32)
+        if (narrow.view(np.uint32) == x.view(np.uint32)).all():
+            return None
+        says = f"values are rounded to {dtype} before they are scaled"
+        if isinstance(rule, Computed) and emitted.scale is not None:
+            scale = grouped(right_scales(rule, narrow))
+            used = emitted.scale if emitted.scale.shape == scale.shape else scale
+            return Made(scale, says, {"dtype": dtype}, rule, narrow, scaled=applied(facts, narrow, used))
+        scaled = narrow if rule is None else applied(facts, narrow, facts.given(tensor))
+        return Made(None, says, {"dtype": dtype}, scaled=scaled)
+
+    return form
+
+
+def rounded_values(dtype: Narrow) -> Form:
+    """Right scales, and codes of the values as narrower numbers."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        due, x = due_scales(facts, tensor, emitted), facts.values(tensor)
+        narrow = np.asarray(round_to(x, dtype), np.float32)
+        if due is None or (narrow.view(np.uint32) == x.view(np.uint32)).all():
+            return None
+        says = f"values are rounded to {dtype} after their scales are made"
+        return Made(due, says, {"dtype": dtype}, scaled=applied(facts, narrow, due))
+
+    return form

@@ -1,0 +1,116 @@
+"""Right scales beside which other numbers are kept, or that are kept elsewhere: codes are as they are due."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kvcheck.diagnose.facts import Facts, Floats, Stored
+from kvcheck.diagnose.groups import ULP
+from kvcheck.diagnose.scale_fault import Made
+from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, applied, computed, grouped
+from kvcheck.diagnose.scale_uses import NAMED, due_scales
+from kvcheck.formats.scale import bounded, largest_magnitudes
+from kvcheck.schema import Tensor
+
+#: Rows that an order must hold in.
+ORDERED = 2
+#: Scales of a row that have an order, at least and at most, and rows that it is recovered from.
+LEAST, MOST, ROWS = 3, 512, 64
+
+
+def kept_of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Scales of another token or head kept, and codes by those that are due."""
+    due = None if emitted.scale is None else facts.own(tensor).scale
+    right = facts.right(tensor).scales
+    if due is None or emitted.scale is None or right is None or due.shape != emitted.scale.shape or not len(due):
+        return None
+    count = np.arange(len(due))
+    maps = [
+        ("of the token before", np.roll(due, 1, axis=0)),
+        ("of the token behind", np.roll(due, -1, axis=0)),
+        ("of the first token", due[count * 0]),
+        ("of the last token", due[count * 0 + len(count) - 1]),
+    ]
+    if due.ndim > 1 and due.shape[1] > 1:
+        maps += [("of the head before", np.roll(due, 1, axis=1)), ("of the head behind", np.roll(due, -1, axis=1))]
+        maps.append(("of the heads in reverse", due[:, ::-1]))
+    for words, kept in maps:
+        with np.errstate(invalid="ignore"):
+            same = np.abs(kept - emitted.scale) <= np.abs(kept) * np.float32(UNDECLARED_ULPS * ULP)
+        if same.all():
+            return _kept(facts, tensor, due, np.asarray(kept), f"those {words}", {})
+    return None
+
+
+def kept_in_another_order(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Right scales whose blocks, or heads, stand in another order: that of all rows, recovered from them."""
+    due = None if emitted.scale is None else facts.own(tensor).scale
+    if due is None or emitted.scale is None or due.shape != emitted.scale.shape or due.ndim < 2:
+        return None
+    if not LEAST <= due.shape[-1] <= MOST:
+        return None
+    kept = emitted.scale.reshape(-1, due.shape[-1])[:ROWS]
+    one = due.reshape(-1, due.shape[-1])[:ROWS]
+    with np.errstate(invalid="ignore"):
+        near = np.abs(kept[:, :, None] - one[:, None, :]) <= one[:, None, :] * np.float32(UNDECLARED_ULPS * ULP)
+    same = near.all(axis=0)
+    if len(kept) < ORDERED or not (same.sum(axis=1) == 1).all() or not (same.sum(axis=0) == 1).all():
+        return None
+    order = same.argmax(axis=1)
+    of = "blocks" if due.ndim == 3 else "heads"
+    named = ", ".join(f"{there} holds {held}'s" for there, held in enumerate(order[:NAMED].tolist()))
+    said = "in reverse" if (order == np.arange(len(order))[::-1]).all() else f"in another order: {named} and so on"
+    return _kept(facts, tensor, due, due[..., order], f"those of the row's {of} {said}", {"order": order.tolist()})
+
+
+def kept_inverted(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """The reciprocal kept, and right codes beside it."""
+    due = due_scales(facts, tensor, emitted)
+    if due is None:
+        return None
+    with np.errstate(all="ignore"):
+        kept = np.asarray(np.float32(1) / due, np.float32)
+    return _kept(facts, tensor, due, kept, "kept as their reciprocals", {})
+
+
+def kept_amax(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """The amax kept for the scale."""
+    rule, due = computed(facts, emitted), due_scales(facts, tensor, emitted)
+    if rule is None or due is None:
+        return None
+    amax = grouped(bounded(rule, largest_magnitudes(rule, facts.values(tensor))))
+    return _kept(facts, tensor, due, amax, "not kept, but each amax where its scale belongs", {})
+
+
+def kept_times(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """The scale times a constant kept, recovered from the scales."""
+    due = due_scales(facts, tensor, emitted)
+    if due is None or emitted.scale is None or due.shape != emitted.scale.shape:
+        return None
+    some = np.isfinite(due) & np.isfinite(emitted.scale) & (due > 0) & (emitted.scale > 0)
+    if len(np.unique(due[some])) < 2:
+        return None
+    factor = float(np.median(emitted.scale[some].astype(np.float64) / due[some]))
+    kept = np.asarray(due * np.float32(factor), np.float32)
+    return _kept(facts, tensor, due, kept, f"kept {factor:.7g} times as large as due", {"factor": factor})
+
+
+def _kept(
+    facts: Facts,
+    tensor: Tensor,
+    due: Floats,
+    kept: Floats,
+    words: str,
+    evidence: dict[str, int | float | str | list[int]],
+) -> Made | None:
+    """Codes of the right scales, beside other numbers where these belong; None where those are the right ones."""
+    right = facts.right(tensor).scales
+    if right is None or kept.shape != due.shape:
+        return None
+    with np.errstate(all="ignore"):
+        near = np.abs(kept - due) <= np.abs(due) * np.float32(2 * UNDECLARED_ULPS * ULP)
+    if near[~right].any():
+        return None
+    scaled = applied(facts, facts.values(tensor), due)
+    says = f"scales are {words}; its codes are those of the right ones"
+    return Made(kept, says, evidence, scaled=scaled, ulps=UNDECLARED_ULPS)
