@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from judge.emulate import emulate
+from judge.emulate import COMPUTED, emulate, given_store, store
 
+from kvcheck.contract import Contract, Given
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import Facts
 from kvcheck.diagnose.family import by_name
@@ -52,3 +53,15 @@ def test_no_fault_is_listed_twice() -> None:
     """Indices into the list say which fault is meant."""
     slugs = [fault.slug for fault in FAULTS]
     assert len(slugs) == len(set(slugs))
+
+
+def test_forms_are_what_shown_answers_for() -> None:
+    """A form that no contract answers for would be a promise that no case keeps; every answer is for a listed form."""
+    answered: dict[str, set[str]] = {fault.slug: set() for fault in FAULTS}
+    given = Contract(scale=Given("tensor"), rounding="rtz")
+    for contract, kernel, values in ((COMPUTED, store, "normal*5"), (given, given_store(1.0, 1.0), "nan")):
+        emission = emulate(kernel, Case(heads=5, head_dim=64, tokens=3, k_values=values), contract)
+        facts = Facts(emission, contract, judge(emission))
+        for fault in FAULTS:
+            answered[fault.slug] |= set(fault.shown(facts))
+    assert answered == {fault.slug: set(fault.forms) for fault in FAULTS}

@@ -1,0 +1,59 @@
+"""Right scales that are kept in another order within their rows: recovered from the bytes where these tell one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from judge.emulate import COMPUTED, amax_scale, emulate
+
+from kvcheck.diagnose import diagnose
+from kvcheck.diagnose.facts import Facts
+from kvcheck.diagnose.scale_kept import kept_in_another_order
+from kvcheck.judge import judge
+from kvcheck.schema import Case, Diagnosis
+
+from .test_scales import Floats, Rule, kernel
+
+
+def kept(order: list[int], times: float = 1.0) -> Rule:
+    """Codes of the right scales, which are kept in another order; the first of each row is so many times itself."""
+
+    def rule(x: Floats) -> tuple[Floats, Floats]:
+        scale = amax_scale(x)
+        wrong = scale[:, order]
+        wrong[:, 0] *= np.float32(times)
+        return wrong, np.asarray(x / scale[:, :, None], np.float32)
+
+    return rule
+
+
+def named(rule: Rule, tokens: int = 8) -> tuple[Diagnosis, ...]:
+    """What is named where V's scales are so."""
+    emission = emulate(kernel(rule, "v"), Case(tokens=tokens, heads=5, head_dim=64, dtype="fp32"))
+    return diagnose(emission, judge(emission))
+
+
+@pytest.mark.parametrize(
+    ("order", "fault", "moved", "says"),
+    [
+        ([2, 0, 1, 4, 3], "scale-layout", 5, "0 holds 2's, 1 holds 0's, 2 holds 1's, 3 holds 4's and so on"),
+        ([4, 3, 2, 1, 0], "scale-address", 4, "of the heads in reverse"),
+    ],
+)
+def test_the_order_of_all_rows_is_told(order: list[int], fault: str, moved: int, says: str) -> None:
+    """Codes are right; what is explained are the scales of the heads that have another's, in eight rows."""
+    (first,) = named(kept(order))
+    assert (first.fault, first.tensor, first.explains, first.of) == (fault, "v", 8 * moved, 8 * moved)
+    assert says in first.says
+
+
+def test_one_row_tells_no_order() -> None:
+    """Any five numbers may be five others in some order."""
+    assert all(each.fault != "scale-layout" for each in named(kept([2, 0, 1, 4, 3]), tokens=1))
+
+
+def test_a_scale_that_is_nobody_s_spoils_the_order() -> None:
+    """Where one place of each row holds none of the row's scales, no order gives them."""
+    emission = emulate(kernel(kept([2, 0, 1, 4, 3], 1.5), "v"), Case(tokens=8, heads=5, head_dim=64))
+    facts = Facts(emission, COMPUTED, judge(emission))
+    assert kept_in_another_order(facts, "v", facts.emitted("v")) is None
