@@ -58,6 +58,11 @@ def extent(tensor: Placed) -> tuple[int, int]:
     return tensor.offset, tensor.offset + (last + 1) * item
 
 
+def layer_pitch(tensor: Placed) -> int:
+    """How far the codes or scales of one layer lie from those of the next, in elements: all pages of one."""
+    return tensor.dims[0] * tensor.strides[0]
+
+
 def distinct(values: Offsets) -> Offsets:
     """The values that occur, ascending. Sorts: numpy's own way hashes, and offsets that lie close together collide."""
     ascending = np.sort(values, axis=None)

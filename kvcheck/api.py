@@ -68,6 +68,16 @@ class Side:
         return self._view("scale_pages")
 
     @property
+    def layers(self) -> Tensor:
+        """`pages` of every layer, `[layers, …]`: `layers[cache.layer]` is `pages`."""
+        return self._view("layers")
+
+    @property
+    def scale_layers(self) -> Tensor:
+        """`scale_pages` of every layer, `[layers, …]`. Raises LookupError where there are no computed scales."""
+        return self._view("scale_layers")
+
+    @property
     def rows(self) -> Tensor:
         """`pages` as uint8 with each head's inline scale and pad: the last axis is head_dim + 4 + inline_pad bytes.
 
@@ -130,6 +140,10 @@ class Cache:
     """What `fused` is, and below what `tables` and `fused_scale` are; None where this form has none."""
     block_tables: Tables | None = None
     fused_given: Tensor | None = None
+    layers: int = 1
+    """Caches of so many layers lie one behind the other: those of `k.layers`."""
+    layer: int = 0
+    """Which of them this one is. All other tensors are its own: only a target that takes a layer's number needs it."""
 
     @property
     def fused(self) -> Tensor:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from kvcheck.addresses import layer_pitch
 from kvcheck.diagnose.destination import Destination, Evidence
 from kvcheck.diagnose.facts import Facts
 from kvcheck.diagnose.pages import within_pages
@@ -14,11 +15,13 @@ from kvcheck.schema import ITEMSIZE, Placed, Tensor
 
 Strides = tuple[int, ...]
 
+LAYER_REMAP = "layer-remap"
+
 
 def wrong_maps(facts: Facts, part: Part) -> list[Destination]:
     """Every named map that leads a part elsewhere than where it is due, the simplest first."""
     seen: set[tuple[int, Strides]] = {(part.placed.offset, part.placed.strides)}
-    made = []
+    made = list(_in_other_layers(facts, part))
     named = _of_codes(facts, part) if part.kind == "codes" else _of_scales(facts, part)
     for fault, used, words, cost in named:
         key = (used.offset, used.strides)
@@ -76,6 +79,18 @@ def _destination(part: Part, fault: str, used: Placed, words: str, cost: int) ->
 def _with(placed: Placed, strides: Strides, offset: int | None = None) -> Placed:
     begin = placed.offset if offset is None else offset
     return msgspec.structs.replace(placed, strides=strides, offset=begin)
+
+
+def _in_other_layers(facts: Facts, part: Part) -> Iterator[Destination]:
+    """The same place of every other layer, and of the one that would be behind the last."""
+    own, given, layers = part.placed, facts.emission.case.layer, facts.emission.case.layers
+    pitch = layer_pitch(own) * ITEMSIZE[own.dtype]
+    for layer in range(layers + 1 if layers > 1 else 0):
+        if layer != given:
+            at = part.at(_with(own, own.strides, own.offset + (layer - given) * pitch))
+            which = f"of layer {layer}" if layer < layers else "that a layer behind the last would have"
+            words = f"written into the cache {which}; that of layer {given} was given"
+            yield Destination(LAYER_REMAP, at, 1, words, {"layer_used": layer, "layer_given": given})
 
 
 def _of_codes(facts: Facts, part: Part) -> Iterator[tuple[str, Placed, str, int]]:

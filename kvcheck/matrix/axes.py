@@ -110,6 +110,7 @@ _ALL = (
     _word("slot_view", _literal(Case, "slot_view")),
     _word("k_cache", views.CACHE_VIEWS),
     _word("v_cache", views.CACHE_VIEWS),
+    _number("layers", 1, 1 << 8),
     _word("layout", LAYOUTS),
     _word("poison", _literal(Case, "poison")),
     _word("order", _literal(Case, "order")),

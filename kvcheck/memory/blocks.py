@@ -47,12 +47,15 @@ def blocks_of(
 
 
 def _cache_block(buffer: Buffer, case: Case, accepts: Accepts) -> Block:
+    """A buffer of every layer, one behind the other; the tensors are those of the layer that the case gives."""
+    size, begin = case.layers * buffer.size, case.layer * buffer.size
     tensors = tuple(
-        Placed(tensor.name, 0, tensor.offset, tensor.dtype, tensor.dims, tensor.strides) for tensor in buffer.tensors
+        Placed(tensor.name, 0, begin + tensor.offset, tensor.dtype, tensor.dims, tensor.strides)
+        for tensor in buffer.tensors
     )
     if buffer.kind == "codes" and all(t.dtype != "fp32" for t in tensors):
-        return Block(buffer.size, "prefill", "cache", "uint8", tensors, case.align, max(case.align, accepts.align))
-    return Block(buffer.size, "prefill", "cache", "uint8", tensors, STEP, max(ITEMSIZE[t.dtype] for t in tensors))
+        return Block(size, "prefill", "cache", "uint8", tensors, case.align, max(case.align, accepts.align))
+    return Block(size, "prefill", "cache", "uint8", tensors, STEP, max(ITEMSIZE[t.dtype] for t in tensors))
 
 
 def _output_blocks(case: Case, contract: Contract | LoadContract) -> list[Block]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from kvcheck.addresses import layer_pitch
 from kvcheck.api import Cache, Output, Side, Tables
 from kvcheck.contract import Contract, Form, LoadContract
 from kvcheck.draw.inputs import Inputs, given_rule
 from kvcheck.draw.tables import NAMES
 from kvcheck.memory.arena import Memory
-from kvcheck.schema import Case, Placed, Placement, Tensor
+from kvcheck.schema import ITEMSIZE, Case, Placed, Placement, Tensor
 
 
 def build_cache(
@@ -24,11 +25,13 @@ def build_cache(
         heads=case.heads,
         head_dim=case.head_dim,
         head_dim_v=case.dim_v,
-        k=_side(memory, placement, contract, form, "k", inputs),
-        v=_side(memory, placement, contract, form, "v", inputs),
+        k=_side(memory, placement, case, contract, form, "k", inputs),
+        v=_side(memory, placement, case, contract, form, "v", inputs),
         fused_pages=_fused(memory, placement, case, form),
         fused_given=_fused_given(memory, placement, form),
         block_tables=_tables(memory, placement) if form.addressed_by == "block_table" else None,
+        layers=case.layers,
+        layer=case.layer,
     )
 
 
@@ -38,19 +41,28 @@ def build_output(memory: Memory, placement: Placement) -> Output:
 
 
 def _side(
-    memory: Memory, placement: Placement, contract: Contract | LoadContract, form: Form, side: Tensor, inputs: Inputs
+    memory: Memory,
+    placement: Placement,
+    case: Case,
+    contract: Contract | LoadContract,
+    form: Form,
+    side: Tensor,
+    inputs: Inputs,
 ) -> Side:
     views: dict[str, torch.Tensor] = {}
     missing: dict[str, str] = {}
     codes = placement.get(f"{side}_codes")
     _logical(memory, codes, "codes", views, missing)
     views["pages"] = _engine_shape(memory, codes, form)
+    views["layers"] = _layers(memory, codes, form, case)
     scales = placement.find(f"{side}_scales")
     if scales is None:
-        missing["scales"] = missing["scale_pages"] = "this target's contract and form have no scales in the cache"
+        words = "this target's contract and form have no scales in the cache"
+        missing |= dict.fromkeys(("scales", "scale_pages", "scale_layers"), words)
     else:
         _logical(memory, scales, "scales", views, missing)
         views["scale_pages"] = _engine_shape(memory, scales, form)
+        views["scale_layers"] = _layers(memory, scales, form, case)
     if form.scales == "inline":
         views["rows"] = _inline_rows(memory, codes, form)
     else:
@@ -97,6 +109,14 @@ def _engine_shape(memory: Memory, placed: Placed, form: Form) -> torch.Tensor:
     if form.kind == "pages":
         return memory.tensor(placed)
     return memory.strided(placed, (d[0], d[2], d[1], *d[3:]), (s[0], s[2], s[1], *s[3:]))
+
+
+def _layers(memory: Memory, placed: Placed, form: Form, case: Case) -> torch.Tensor:
+    """The engine's shape of every layer, `[layers, …]`."""
+    one = _engine_shape(memory, placed, form)
+    pitch = layer_pitch(placed)
+    begin = placed.offset - case.layer * pitch * ITEMSIZE[placed.dtype]
+    return memory.strided(placed, (case.layers, *one.shape), (pitch, *one.stride()), offset=begin)
 
 
 def _inline_rows(memory: Memory, codes: Placed, form: Form) -> torch.Tensor:

@@ -73,6 +73,7 @@ _CACHE: dict[str, Holds] = {
     "caches of K and V that lie unlike": lambda p: (
         p.axes["k_cache"] != p.axes["v_cache"] or p.number("head_dim") != p.number("head_dim_v")
     ),
+    "a cache that is one of several layers": lambda p: p.number("layers") > 1,
     "poison around K and V": lambda p: p.axes["layout"] == "arena",
 }
 

@@ -51,7 +51,7 @@ LEAVING = frozenset(
         *("sibling-pitch", "dense-heads", "inner-stride-ignored", "offset-ignored", "sibling-cache-stride"),
         *("cache-layout", "page-stride-from-shape", "page-boundary", "head-mapping", "index-wrap", "tail-mask"),
         *("misaligned", "scale-address", "scale-layout", "amax-population", "reinterpreted-source", "stray-write"),
-        *("negative-slot", "uninitialised-read", "foreign-read"),
+        *("negative-slot", "uninitialised-read", "foreign-read", "layer-remap"),
     }
 )
 

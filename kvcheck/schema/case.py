@@ -28,6 +28,8 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slot_view: Literal["dense", "every_second"] = "dense"
     k_cache: str = "dense"
     v_cache: str = "dense"
+    layers: int = 1
+    """Caches of so many layers lie one behind the other, and the target is given that of `layer`."""
     layout: str = "arena"
     poison: Literal["values", "nan"] = "values"
     order: Literal["kv", "vk"] = "kv"
@@ -44,6 +46,11 @@ class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def rows(self) -> int:
         """Rows of K and of V: one a token, and the extra ones."""
         return self.tokens + self.extra_tokens
+
+    @property
+    def layer(self) -> int:
+        """Which layer's cache a target is given: one with another before it and, of three or more, one behind it."""
+        return self.layers // 2
 
     @property
     def dim_v(self) -> int:

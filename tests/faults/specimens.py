@@ -49,6 +49,7 @@ SPECIMENS: dict[str, Shown] = {
     "wrapped-slot-offset": Shown(small(tokens=8, heads=8, head_dim=576, slots="last"), SMALL, MISPLACED),
     "storage-begin": Shown(small(k_view="offset8", layout="exact"), small(layout="exact"), CODES_SCALES),
     "sibling-cache-stride": Shown(small(v_cache="padded"), SMALL, MISPLACED),
+    "first-layer": Shown(small(layers=3), SMALL, MISPLACED),
     "row-major-pages": Shown(SMALL, ONE_HEAD, MISPLACED),
     "page-stride-from-shape": Shown(PAGES, small(tokens=8), MISPLACED),
     "page-boundary": Shown(PAGES, small(slots="last", tokens=1), MISPLACED),

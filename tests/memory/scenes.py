@@ -86,6 +86,7 @@ def cases(draw: st.DrawFn, layouts: tuple[str, ...] = LAYOUTS) -> Case:
         slots=draw(st.sampled_from(["ascending", "permuted", "negative_mixed", "duplicates", "last", "page_edges"])),
         slot_dtype=draw(st.sampled_from(["int32", "int64"])),
         slot_view=draw(st.sampled_from(["dense", "every_second"])),
+        layers=draw(st.sampled_from([1, 1, 2, 3])),
         layout=draw(st.sampled_from(layouts)),
         order=draw(st.sampled_from(["kv", "vk"])),
         page=draw(st.none() | st.sampled_from([1, 4])),

@@ -148,6 +148,36 @@ def test_shapes_and_strides_of_every_form(
     )
 
 
+@settings(max_examples=60, deadline=None)
+@given(scenes())
+def test_layers_lie_one_behind_the_other(scene: Scene) -> None:
+    """No two share a byte, nothing lies beside them, and the one that is given is the one that the case says."""
+    try:
+        memory, placement, cache = built(scene)
+    except Unplaceable:
+        return
+    assert (cache.layers, cache.layer) == (scene.case.layers, scene.case.layers // 2)
+    for side in (cache.k, cache.v):
+        for name, pages in (("layers", "pages"), ("scale_layers", "scale_pages")):
+            placed = placement.find(f"{side.name}_{'codes' if name == 'layers' else 'scales'}")
+            if placed is None:
+                with pytest.raises(LookupError, match="no scales in the cache"):
+                    side.scale_layers  # noqa: B018 - asking raises
+                continue
+            whole, one = side._view(name), side._view(pages)
+            assert whole.shape == (cache.layers, *one.shape)
+            assert whole[cache.layer].data_ptr() == one.data_ptr()
+            assert whole.stride()[1:] == one.stride()
+            write(whole, random_bytes(whole.numel() * ITEMSIZE[placed.dtype]))
+            written = memory.download()
+            assert sum(map(np.count_nonzero, written)) == whole.numel() * ITEMSIZE[placed.dtype]
+            for region in placement.regions:
+                if region.owner == "cache":
+                    written[region.allocation][region.start : region.stop] = 0
+            assert not any(array.any() for array in written)
+            write(whole, np.zeros(whole.numel() * ITEMSIZE[placed.dtype], np.uint8))
+
+
 @pytest.mark.parametrize(("kind", "axis"), [("packed", -1), ("fused", 1)])
 def test_one_tensor_holds_k_and_v_where_the_form_says_so(kind: str, axis: int) -> None:
     """K's part of `cache.fused`, then V's, are K's and V's pages."""

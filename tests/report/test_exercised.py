@@ -41,6 +41,7 @@ def case(**axes: str | int) -> CaseResult:
         ("a strided slot tensor", {"slot_view": "every_second"}),
         ("a cache with gaps between its rows", {"v_cache": "padded"}),
         ("caches of K and V that lie unlike", {"v_cache": "padded"}),
+        ("a cache that is one of several layers", {"layers": 2}),
         ("fp16 sources", {"dtype": "fp16"}),
         ("slots of -1", {"slots": "negative_mixed"}),
         ("tokens that share a slot", {"slots": "duplicates"}),

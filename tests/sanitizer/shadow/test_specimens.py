@@ -59,6 +59,8 @@ ROWS = (
     Row("unit-inner-stride", PADDED, LOAD, frozenset({("gap", "k")})),
     Row("storage-begin", OFFSET, LOAD, frozenset({("out-of-bounds", "k"), ("out-of-bounds", "v")})),
     Row("sibling-cache-stride", PADDED, KEEP, frozenset({("gap", "v_codes"), ("stray", "v_codes")})),
+    Row("first-layer", Case(tokens=3, layers=2), KEEP, frozenset({("out-of-bounds", "")})),
+    Row("first-layer", Case(tokens=3, layers=2), KEEP_SCALE, frozenset({("out-of-bounds", "")})),
     Row("row-major-pages", QKV, KEEP, BOTH_CODES),
     Row("page-stride-from-shape", PADDED, KEEP, frozenset({("gap", "k_codes")})),
     Row("page-boundary", Case(tokens=3, slots="page_edges"), KEEP, BOTH_CODES),
