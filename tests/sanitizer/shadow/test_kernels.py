@@ -195,7 +195,7 @@ def _store(here: Scene, k_strides: tuple[int, ...] | None = None, v_strides: tup
     k, v = here.tensor("k"), here.tensor("v")
     cache = Cache(
         slots=here.placement.slots, page=1, heads=k.shape[1], head_dim=k.shape[2], head_dim_v=v.shape[2], **sides,
-        fused_pages=None, fused_given=None, block_tables=None,
+        fused_pages=None, fused_given=None, block_tables=None, layers=1, layer=0,
     )  # fmt: skip
     store(k, v, here.tensor("slots"), cache, k_strides=k_strides, v_strides=v_strides)
 
