@@ -31,6 +31,7 @@ from kvcheck.run.protocol import EMISSION, FAILURE, PLACING, PREPARING, SCENE, S
 from kvcheck.run.recorded import Recorder
 from kvcheck.run.reference import reference_store
 from kvcheck.run.shadowed import shadowed
+from kvcheck.run.stream import own_stream
 from kvcheck.run.untouched import TamperedError, replaced
 from kvcheck.run.witness import Witness
 from kvcheck.schema import ITEMSIZE, Case, Change, Emission, Launch, Placement, Tensor
@@ -85,6 +86,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     recorder, drawn = Recorder(job, memory, placement), Images(placement, case, contract)
     launches: list[Launch] = []
     plan = list(LAUNCHES)
+    stream = own_stream(device) if device.type == "cuda" else None
     with shadowed(job, target, memory, placement, inputs) as shadow:
         for number, step in enumerate(plan, 1):
             if launches:
@@ -94,7 +96,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
             shadow.begin(number)
             _note(stage, f"launch {number}")
             with _witnessed(witness, on=number == 1), recorder.launch(number):
-                refusal = _launch(call, target, device)
+                refusal = _launch(call, target, stream)
             after = memory.download()
             shadow.end(before, after)
             if refusal is not None:
@@ -162,21 +164,20 @@ def _call(job: Job, target: Target, memory: Memory, placement: Placement, inputs
     return reference
 
 
-def _launch(call: Callable[[], None], target: Target, device: torch.device) -> str | None:
-    """Call on a stream of its own and wait. A refusal's sentence, or None."""
+def _launch(call: Callable[[], None], target: Target, stream: torch.cuda.Stream | None) -> str | None:
+    """Call on the case's own stream and wait; without a GPU there is none. A refusal's sentence, or None."""
     try:
-        if device.type == "cuda":
-            stream = torch.cuda.Stream(device)
-            stream.wait_stream(torch.cuda.current_stream(device))
+        if stream is None:
+            call()
+        else:
+            stream.wait_stream(torch.cuda.current_stream(stream.device))
             with torch.cuda.stream(stream):
                 call()
-            torch.cuda.synchronize(device)
-        else:
-            call()
+            torch.cuda.synchronize(stream.device)
     except Exception as error:
         if _refuses(error, target):
-            if device.type == "cuda":
-                torch.cuda.synchronize(device)
+            if stream is not None:
+                torch.cuda.synchronize(stream.device)
             return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise
     return None

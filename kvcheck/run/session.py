@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,21 +17,22 @@ from kvcheck.memory.forms import Unplaceable
 from kvcheck.memory.place import allocated, place
 from kvcheck.run.astray import MOST, Trial, Trials, eliminations, known, stopped, stopped_unseen, traced
 from kvcheck.run.confirm import chosen, confirm, job_of
-from kvcheck.run.feed import GRACE, Feed
+from kvcheck.run.feed import Feed
 from kvcheck.run.judge_worker import Question
 from kvcheck.run.judges import Judges
 from kvcheck.run.keep import keep_emission
 from kvcheck.run.limits import limits_here
 from kvcheck.run.options import Options
 from kvcheck.run.order import Order, kernel_key
-from kvcheck.run.pool import Nursery, NurseryLostError
+from kvcheck.run.pool import Nursery
 from kvcheck.run.protocol import RECORDING, Ended, Job, TargetInfo
 from kvcheck.run.repeated import with_repetition
-from kvcheck.run.result import not_run, result_of
+from kvcheck.run.result import not_run
 from kvcheck.run.room import no_room
 from kvcheck.run.sanitized import with_runs
 from kvcheck.run.scratch import scratch
 from kvcheck.run.shadow_seen import read
+from kvcheck.run.yardstick import Yardstick
 from kvcheck.schema import Case, CaseResult, Outcome, Placement, ProcessVerdict
 from kvcheck.targets.limits import outside_limits
 
@@ -105,21 +107,22 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
         run = _Run(cases, info, options, folder, on_result)
         keys: dict[int, Hashable] = {}
         runnable: list[int] = []
+        yardstick: Yardstick | None = None
         most = limits_here().resident
         for number, case in enumerate(cases):
             if (known := earlier.get(case_id(case))) is not None:
                 run.done(number, known)
                 continue
-            kept_back = _not_here(nursery, info, options) or _not_taken(case, info, most, cuda=nursery.hello.cuda)
-            if kept_back is None:
+            planned = _not_here(nursery, info, options) or _planned(case, info, most, cuda=nursery.hello.cuda)
+            if isinstance(planned, Placement):
                 runnable.append(number)
+                if nursery.hello.cuda and info.triton:
+                    keys[number] = kernel_key(case, planned)
+                if yardstick is None and isinstance(info.contract, Contract):
+                    yardstick = Yardstick(nursery, info, partial(run.job, number, reference=True))
             else:
-                run.done(number, not_run(case, *kept_back))
-        if nursery.hello.cuda and info.triton:
-            keys = {
-                number: kernel_key(cases[number], _placement(cases[number], info, cuda=True)) for number in runnable
-            }
-        mistake = _reference(run, nursery, runnable[0]) if runnable else None
+                run.done(number, not_run(case, *planned))
+        mistake = None if yardstick is None else yardstick.mistake()
         if mistake is not None:
             for number in runnable:
                 run.done(number, not_run(cases[number], "inconclusive", mistake))
@@ -209,16 +212,20 @@ def _not_here(nursery: Nursery, info: TargetInfo, options: Options) -> tuple[Out
     return None
 
 
-def _not_taken(case: Case, info: TargetInfo, most: int, *, cuda: bool) -> tuple[Outcome, str] | None:
-    """Why a case is not run, or None. `most` are the bytes that a case's process may have: beyond, none is drawn."""
+def _planned(case: Case, info: TargetInfo, most: int, *, cuda: bool) -> Placement | tuple[Outcome, str]:
+    """Where a case's tensors lie, or why it is not run.
+
+    `most` are the bytes that a case's process may have: beyond, nothing is drawn.
+    """
     try:
         size = allocated(case, info.contract, info.form, info.accepts, cuda=cuda)
+        if (reason := no_room(case, size, most)) is not None:
+            return "inconclusive", reason
+        placement = _placement(case, info, cuda=cuda)
     except Unplaceable as error:
         return "unsupported", str(error)
-    if (reason := no_room(case, size, most)) is not None:
-        return "inconclusive", reason
-    reason = unsupported(case, info, cuda=cuda)
-    return None if reason is None else ("unsupported", reason)
+    limit = outside_limits(case, info.contract, info.accepts, info.form, placement)
+    return placement if limit is None else ("unsupported", limit)
 
 
 def unsupported(case: Case, info: TargetInfo, *, cuda: bool) -> str | None:
@@ -232,27 +239,3 @@ def unsupported(case: Case, info: TargetInfo, *, cuda: bool) -> str | None:
 
 def _placement(case: Case, info: TargetInfo, *, cuda: bool) -> Placement:
     return place(case, info.contract, info.form, info.accepts, cuda=cuda)
-
-
-def _reference(run: _Run, nursery: Nursery, number: int) -> str | None:
-    """Run kvcheck's host store through a case's placement. Why nothing can be judged here, or None."""
-    if not isinstance(run.info.contract, Contract):
-        return None
-    ended: Ended | None = None
-    for _ in range(2):  # as any case: once more where somebody else may have ended it
-        job = run.job(number, reference=True)
-        try:
-            nursery.submit(job)
-            ended = nursery.next_ended(job.timeout + nursery.imports + GRACE)
-        except NurseryLostError:
-            nursery.restart()
-            continue
-        if not ended.outside:
-            break
-    if ended is None:
-        return "the process that runs the cases died twice while kvcheck checked itself"
-    result = result_of(job.case, ended, Path(job.folder), run.info, expect_declared=False)
-    shutil.rmtree(job.folder, ignore_errors=True)
-    if result.outcome in ("pass", "unsupported"):
-        return None
-    return f"kvcheck's own reference store fails on this placement, so nothing is said of the target: {result.reason}"
