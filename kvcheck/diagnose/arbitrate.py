@@ -126,7 +126,9 @@ def _with_alike(best: Explanation, rest: Sequence[Explanation], left: _Left) -> 
 
     Those that assume more than one thing beyond it are left out: they give almost any bytes.
     """
-    same = [
+    known = str(best.evidence.get("alike", ""))
+    same = known.split(", ") if known else []
+    same += [
         each.fault
         for each in rest
         if each.cost < min(SAYS_ONLY, best.cost + 2)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ class Destination:
     """Where a kernel with a fault puts a part: byte offsets `at` `[n, units, width]`; `says` goes after its name.
 
     `slots` `[n]` are those that it takes for the part's own, where it is a map of slots: others may go there too.
+    `alike` are other faults that lead to the very same places.
     """
 
     fault: str
@@ -30,6 +32,24 @@ class Destination:
     says: str
     evidence: Evidence
     slots: Indices | None = None
+    alike: tuple[str, ...] = ()
+
+
+def by_places(tried: Iterable[Destination]) -> list[Destination]:
+    """One destination for each set of places, the cheapest that leads there, or the first; the others are `alike`.
+
+    As arbitration does, those that assume more than one thing beyond it are left out.
+    """
+    found: dict[bytes, list[Destination]] = {}
+    for each in tried:
+        found.setdefault(each.at.tobytes(), []).append(each)
+    return [_cheapest(group) for group in found.values()]
+
+
+def _cheapest(group: Sequence[Destination]) -> Destination:
+    chosen = min(group, key=lambda each: each.cost)
+    near = (each.fault for each in group if each.cost < chosen.cost + 2 and each.fault != chosen.fault)
+    return replace(chosen, alike=tuple(dict.fromkeys(near)))
 
 
 @dataclass(frozen=True)
@@ -144,6 +164,7 @@ def explanation(part: Part, held: Held) -> Explanation:
     if part.kind == "scales":
         assert part.side.right_scales is not None
         scales = np.asarray(mine.any(axis=2))[compared].reshape((-1, *part.side.right_scales.shape[1:]))
+    alike = {"alike": ", ".join(held.destination.alike)} if held.destination.alike else {}
     return Explanation(
         fault=held.destination.fault,
         tensor=rows.tensor,
@@ -153,7 +174,7 @@ def explanation(part: Part, held: Held) -> Explanation:
         of_others=condemned(facts),
         cost=held.destination.cost,
         says=f"{part.called} are {held.destination.says}",
-        evidence={**held.destination.evidence, "rows_moved": int(held.moved.sum())},
+        evidence={**held.destination.evidence, "rows_moved": int(held.moved.sum()), **alike},
         of_writes=True,
     )
 

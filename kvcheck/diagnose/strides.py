@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from kvcheck.addresses import layer_pitch
-from kvcheck.diagnose.destination import Destination, Evidence
+from kvcheck.diagnose.destination import Destination, Evidence, by_places
 from kvcheck.diagnose.facts import Facts
 from kvcheck.diagnose.pages import within_pages
 from kvcheck.diagnose.part import Part
@@ -19,24 +19,20 @@ LAYER_REMAP = "layer-remap"
 
 
 def wrong_maps(facts: Facts, part: Part) -> list[Destination]:
-    """Every named map that leads a part elsewhere than where it is due, the simplest first."""
-    seen: set[tuple[int, Strides]] = {(part.placed.offset, part.placed.strides)}
+    """Every named map that leads a part elsewhere than where it is due, each set of places once."""
     made = list(_in_other_layers(facts, part))
     named = _of_codes(facts, part) if part.kind == "codes" else _of_scales(facts, part)
     for fault, used, words, cost in named:
-        key = (used.offset, used.strides)
-        if key not in seen:
-            seen.add(key)
-            made.append(_destination(part, fault, used, words, cost))
+        made.append(_destination(part, fault, used, words, cost))
     # The token's number where its slot is due; the same bytes where both are equal.
     fault = "cache-layout" if part.kind == "codes" else "scale-address"
     words = "written to the slots that have the tokens' own numbers"
     made.append(Destination(fault, part.at(part.placed, part.side.rows.tokens), 1, words, {}))
-    made += [each for each in within_pages(part, fault) if (each.at != part.due_at).any()]
+    made += within_pages(part, fault)
     for step in (1, -1):
         words = f"written to other slots, each {step:+d} from its own"
         made.append(Destination(fault, part.at(part.placed, part.side.rows.slots + step), 2, words, {"step": step}))
-    return made
+    return by_places(each for each in made if (each.at != part.due_at).any())
 
 
 def sibling(tensor: Tensor) -> Tensor:
@@ -147,9 +143,11 @@ def _of_scales(facts: Facts, part: Part) -> Iterator[tuple[str, Placed, str, int
     block = own.dims[3] if inner else 1
     head_major = (own.dims[1] * block, block, slots * block, *inner)
     yield "scale-layout", _with(own, head_major), f"written as in [heads, slots]; {declared}", 2
-    in_page = dense_heads(own)
-    yield "scale-layout", _with(own, in_page), f"written as in dense pages of [heads, rows]; {declared}", 2
-    yield "scale-layout", _with(own, (page, *in_page[1:])), f"written as in [heads, rows] within a page; {declared}", 2
+    if own.dims[1] > 1:
+        in_page = dense_heads(own)
+        yield "scale-layout", _with(own, in_page), f"written as in dense pages of [heads, rows]; {declared}", 2
+        used = _with(own, (page, *in_page[1:]))
+        yield "scale-layout", used, f"written as in [heads, rows] within a page; {declared}", 2
     yield "scale-layout", _with(own, (page, *dense[1:])), f"written as in [rows, heads] within a page; {declared}", 2
     if inner:
         turned = (page, row, 1, own.dims[2])

@@ -6,6 +6,8 @@ import pytest
 from judge.emulate import Memory, emulate, store
 
 from kvcheck.contract import Form
+from kvcheck.diagnose import diagnose
+from kvcheck.judge import judge
 from kvcheck.schema import Case, Emission, Placed
 
 from .faulty import Store, emitted, explained, said, seen, strides, to_slot
@@ -177,8 +179,6 @@ def test_observable_means_that_the_kernel_fails() -> None:
         "sibling-cache-stride": Store(codes=siblings),
         "page-boundary": Store(code_slot=page_before),
     }
-    from kvcheck.judge import judge  # noqa: PLC0415 - beside its only use
-
     for fault, kernel in kernels.items():
         for view in ("dense", "padded"):
             for tokens in (1, 4):
@@ -190,3 +190,30 @@ def test_observable_means_that_the_kernel_fails() -> None:
 def test_slots_of_eight_bits_need_more_than_256() -> None:
     """A slot that wraps is told from other wrong slots by every row."""
     assert to_slot(-1, 4) is None
+
+
+@pytest.mark.parametrize(
+    ("kernel", "case", "fault", "alike"),
+    [
+        # One head: scales side by side are scales as in [heads, slots].
+        (Store(scales=strides(1, 1, 1)), Case(heads=1, head_dim=64, k_cache="head_padded", v_cache="head_padded"),
+         "scale-address", "scale-layout"),
+        # K's cache is dense, so that its strides are those that the shape of V's says.
+        (Store(codes=siblings, sides="v"), Case(heads=3, head_dim=64, v_cache="padded"),
+         "sibling-cache-stride", "page-stride-from-shape"),
+        (Store(scales=strides(3, 3, 1)), CASE, "scale-address", None),
+        (Store(codes=siblings, sides="v"), CASE, "sibling-cache-stride", None),
+    ],
+)  # fmt: skip
+def test_maps_to_the_same_places_are_said_together(kernel: Store, case: Case, fault: str, alike: str | None) -> None:
+    """Bytes that stand where two faults would have put them cannot tell which it was."""
+    for each in said(emitted(kernel, case)):
+        assert (each.fault, each.evidence.get("alike")) == (fault, alike)
+
+
+def test_the_diagnosis_names_the_faults_that_lead_to_the_same_places() -> None:
+    """In its sentence, as it does with faults that leave the same bytes."""
+    emission = emitted(Store(scales=strides(1, 1, 1), sides="v"), Case(heads=1, head_dim=64, v_cache="head_padded"))
+    (found,) = diagnose(emission, judge(emission))
+    assert found.fault == "scale-address"
+    assert found.says.endswith("; this case cannot tell it from scale-layout")
