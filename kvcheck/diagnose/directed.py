@@ -23,7 +23,9 @@ RARELY = 0.25
 class Rest:
     """What lies above the next code toward zero, whose steps are `low`: all `[n, heads, dim]`.
 
-    `farther` is how far off the nearer of the two neighbours is, as a share of what lies between them.
+    `farther` is how far off the nearer of the two neighbours is, as a share of what lies between them. `added` is where
+    half of a step, added in fp32, leads to the next code: of subnormal ones the sum is rounded, and what lies one ulp
+    below a tie may go there too.
     """
 
     low: Steps
@@ -32,6 +34,7 @@ class Rest:
     above: Mask
     negative: Mask
     farther: Floats
+    added: Mask
 
     @property
     def nearest(self) -> Mask:
@@ -52,6 +55,11 @@ ROUNDINGS = {
     "rne": "rounded to nearest, ties to even",
 }
 
+ADDED: Up = (
+    "rounded to nearest with ties away from zero, half a step being added in fp32",
+    lambda rest: rest.added,
+)
+
 #: The first three are what a contract can ask for, in the words of `ROUNDINGS`.
 RULES: tuple[Up, ...] = (
     ("rounded toward zero", lambda rest: np.zeros_like(rest.some)),
@@ -65,6 +73,7 @@ RULES: tuple[Up, ...] = (
     ("rounded to nearest, ties toward zero", lambda rest: rest.above),
     ("rounded toward zero where they are negative, else to nearest", lambda rest: rest.nearest & ~rest.negative),
     ("rounded toward zero where they are positive, else to nearest", lambda rest: rest.nearest & rest.negative),
+    ADDED,
 )
 
 
@@ -81,7 +90,10 @@ def rest(seen: Seen) -> tuple[Rest, Mask]:
     with np.errstate(all="ignore"):
         part = (magnitude - below) / (above - below)
         farther = np.asarray(np.fmin(part, 1 - part), np.float32)
-    found = Rest(low, magnitude > below, magnitude == half, magnitude > half, seen.negative, farther)
+        sums = np.floor(magnitude / decode(np.ones(1, np.uint8), number_format) + np.float32(0.5))
+    small = low < 1 << number_format.mantissa_bits
+    added = np.where(small, sums > low, magnitude >= half)
+    found = Rest(low, magnitude > below, magnitude == half, magnitude > half, seen.negative, farther, added)
     return found, np.asarray(decides)
 
 
@@ -141,6 +153,6 @@ def _signed(seen: Seen, steps: Steps) -> np.ndarray[tuple[int, ...], np.dtype[np
 
 DIRECTED: tuple[Form, ...] = (
     *(_rule(words, up) for words, up in RULES),
-    *(_subnormals(words, up) for words, up in (RULES[0], RULES[1], RULES[3])),
+    *(_subnormals(words, up) for words, up in (RULES[0], RULES[1], RULES[3], ADDED)),
     half_added,
 )

@@ -72,6 +72,14 @@ def half_up(x: Floats) -> Codes:
     return np.where(x > 0, bits.encode(x, rounding="half_away"), down)
 
 
+def half_added(x: Floats) -> Codes:
+    """Ties away from zero, by half a step that is added in fp32: a subnormal just below a tie is rounded up with it."""
+    magnitude = np.abs(x)
+    sums = (np.minimum(magnitude, np.float32(2**-6)) * np.float32(512) + np.float32(0.5)).astype(np.uint8)
+    sign = np.where(np.signbit(x), 0x80, 0).astype(np.uint8)
+    return np.where(magnitude < 2**-6, sums | sign, bits.encode(x, rounding="half_away"))
+
+
 def noise(x: Floats) -> Codes:
     """Rounded to either side by a noise that does not come from the value."""
     heads = np.random.default_rng(5).random(x.shape) < 0.5
@@ -123,6 +131,23 @@ def test_a_clamp_is_recovered() -> None:
     """What is clamped has the clamp's own code."""
     made = found(kernel(lambda x: e4m3(np.clip(x, -416, 416))), Case(dtype="fp32", tokens=32))
     assert [each.evidence.get("limit") for each in made] == [416.0, 416.0]
+
+
+@pytest.mark.parametrize(
+    ("encoder", "words"),
+    [
+        (half_added, "with ties away from zero, half a step being added in fp32"),
+        (lambda x: np.where(np.abs(x) < 2**-6, half_added(x), e4m3(x)), "added in fp32 where they are subnormal"),
+        (lambda x: bits.encode(x, rounding="half_away"), "with ties away from zero"),
+    ],
+)
+def test_half_a_step_added_in_fp32_is_more_than_ties_away(encoder: Encoder, words: str) -> None:
+    """The sum is rounded itself: what lies an ulp below half of the least code goes up, which is no tie."""
+    made = found(kernel(encoder), Case(dtype="fp32", k_values="midpoints", v_values="midpoints", tokens=16))
+    assert len(made) == 2
+    for each in made:
+        assert (each.fault, each.explains) == ("rounding-mode", each.of)
+        assert each.says.partition("; explains")[0].endswith(words)
 
 
 def test_a_fault_in_some_heads_alone_is_named() -> None:
