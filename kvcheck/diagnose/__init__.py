@@ -15,9 +15,9 @@ them.
    `narrowed`, `populations` and `row_parts`; `codes` lists `code_fault` with `directed` and `other_codes`; `encoding`
    has the rounding in two steps, and `retyped` rows read as the other 16-bit type.
 5. Faults of writes, in `writes`: `misplaced` rows, each at a `destination` that `strides`, `pages`, `exchanged` or
-   `recovered` give and `search` finds, those in other `layers` among them; `lost`, `torn`, `unwanted`, `stray` and
-   `mutated` bytes; and what `follows` something else than K and V, by what `moves` from launch to launch, or by
-   `one_more` element.
+   `recovered` give and `search` finds, those in other `layers` among them; the `one_scale` of a row that stays;
+   `lost`, `torn`, `unwanted`, `stray` and `mutated` bytes; and what `follows` something else than K and V, by what
+   `moves` from launch to launch, or by `one_more` element.
 6. What a pass rules out: `prospect`, whether the bytes of a faulty kernel may stand where they do; `reach`, whether
    it would have run into a fence.
 """

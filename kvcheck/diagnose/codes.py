@@ -162,6 +162,8 @@ def _overflow(words: str, code: str, *, infinite: bool = False, early: bool = Fa
 def beyond(seen: Seen) -> Coded | None:
     """NaN or infinity from a limit on, for values of one sign or each by its own: recovered from the codes."""
     number_format, magnitude = seen.format, np.abs(seen.scaled)
+    if number_format.nan is None:
+        return None
     codes, limits = seen.right.copy(), []
     for negative in (False, True):
         here = seen.negative == negative

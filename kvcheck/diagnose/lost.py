@@ -136,9 +136,11 @@ def _tokens(facts: Facts, found: Lost) -> str:
     rows = np.asarray(found.codes.any(axis=(1, 2)))
     whole = np.asarray(found.codes.all(axis=(1, 2)))
     what = "rows"
+    of_heads = ""
     if found.scales is not None:
         scales = np.asarray(found.scales.any(axis=1))
         what = "scales" if not rows.any() else ("codes" if not scales.any() else "rows")
+        of_heads = _heads(found.scales[scales]) if what == "scales" else ""
         rows, whole = rows | scales, whole | (scales if not rows.any() else np.zeros_like(scales))
     tokens = all_tokens[rows]
     if len(tokens) == len(all_tokens):
@@ -154,7 +156,16 @@ def _tokens(facts: Facts, found: Lost) -> str:
     copies = [copy for copy in facts.emission.copies if copy.tensor.startswith(found.tensor) and "_" in copy.tensor]
     why = f" (the target works on a copy of {copies[0].tensor})" if copies else ""
     partly = "" if whole[rows].all() or what == "scales" else f", {found.bytes} bytes of them,"
-    return f"{what} of {which}{partly} are never stored{why}"
+    return f"{what} of {which}{of_heads}{partly} are never stored{why}"
+
+
+def _heads(scales: Mask) -> str:
+    """Which scales of a row are lost, `[tokens, units]`, where they are the same of all and others are not."""
+    whole = np.asarray(scales.all(axis=0))
+    if whole.all() or (scales.any(axis=0) != whole).any():
+        return ""
+    kept = [str(unit) for unit in np.flatnonzero(~whole).tolist()]
+    return f", but those of number {', '.join(kept[:NAMED])}{' and others' if len(kept) > NAMED else ''} in each row,"
 
 
 def _says(facts: Facts, slug: str, found: Lost, says: str) -> Explanation:

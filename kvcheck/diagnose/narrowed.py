@@ -10,7 +10,7 @@ from kvcheck.contract import Computed
 from kvcheck.diagnose.facts import Facts, Stored
 from kvcheck.diagnose.groups import ULP
 from kvcheck.diagnose.scale_fault import Form, Made
-from kvcheck.diagnose.scale_rules import applied, computed, grouped
+from kvcheck.diagnose.scale_rules import applied, by_rule, computed, grouped
 from kvcheck.diagnose.scale_uses import codes_of, due_scales, elements
 from kvcheck.formats.apply import apply_scale, multiplies
 from kvcheck.formats.cast import round_to
@@ -66,6 +66,38 @@ def rounded_kept(dtype: Narrow, *, used: bool) -> Form:
         says = f"scales are rounded to {dtype} when they are kept, and its codes are those of {which}"
         scaled = applied(facts, facts.values(tensor), kept if used else due)
         return Made(kept, says, {"dtype": dtype}, scaled=scaled)
+
+    return form
+
+
+def narrow_arithmetic(dtype: Narrow) -> Form:
+    """Codes of the scaled values as narrower numbers, by a scale that is one too: arithmetic in the source's dtype."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        x, scale = facts.values(tensor), elements(facts, tensor, emitted)
+        if scale is None:
+            return None
+        scaled = apply_scale(facts.contract, x, round_to(np.ascontiguousarray(scale), dtype))
+        narrow = np.asarray(round_to(np.asarray(scaled, np.float32), dtype), np.float32)
+        return codes_of(facts, tensor, emitted, narrow, f"those of values and scales that are scaled in {dtype}")
+
+    return form
+
+
+def rounded_amax(dtype: Narrow, *, cut: bool = False) -> Form:
+    """Scales of an amax that is rounded to a narrower number, or cut to bf16, and codes that follow them."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        rule, x = computed(facts, emitted), np.abs(facts.values(tensor))
+        if rule is None:
+            return None
+        # No value is rounded past another: the largest of the rounded ones is the largest one rounded.
+        narrow = (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32) if cut else round_to(x, dtype)
+        narrow = np.asarray(narrow, np.float32)
+        if (narrow.view(np.uint32) == x.view(np.uint32)).all():
+            return None
+        says = f"scales are those of the amax {'cut' if cut else 'rounded'} to {dtype}"
+        return by_rule(rule, narrow, says, dtype=dtype)
 
     return form
 

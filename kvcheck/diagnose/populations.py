@@ -17,6 +17,9 @@ from kvcheck.diagnose.scale_rules import by_rule, computed
 from kvcheck.formats.scale import block_size
 from kvcheck.schema import Tensor
 
+#: Programs that may take rows in turns.
+PROGRAMS = (1, 2, 4, 8)
+
 #: The values whose amax is taken for that of the row `[n, heads, dim]`; None where this tensor has none such.
 Values = Callable[[Facts, Tensor, Floats], Floats | None]
 
@@ -125,6 +128,21 @@ def _tokens_so_far(facts: Facts, tensor: Tensor, x: Floats) -> Floats:
     return np.broadcast_to(np.maximum.accumulate(largest, axis=0)[facts.compared], x.shape)
 
 
+def _program_so_far(programs: int) -> Values:
+    """Rows of tokens and heads that `programs` programs take in turns, each with one amax that nothing resets."""
+
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats:
+        heads = x.shape[1]
+        count = -(-facts.emission.case.tokens * heads // programs) * programs
+        largest = np.zeros(count, np.float32)
+        rows = facts.stored_tokens[:, None] * heads + np.arange(heads)
+        largest[rows] = _magnitudes(facts.values(tensor, facts.stored_tokens)).max(axis=2, initial=0)
+        so_far = np.maximum.accumulate(largest.reshape(-1, programs), axis=0).reshape(-1)
+        return np.broadcast_to(so_far[rows][facts.compared][:, :, None], x.shape)
+
+    return values
+
+
 def _one_head(head: int) -> Values:
     def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
         return np.broadcast_to(x[:, [head]], x.shape) if x.shape[1] > 1 else None
@@ -176,6 +194,9 @@ def _fixed(facts: Facts, rule: Computed) -> Iterator[tuple[str, Values]]:
     yield "the negative elements", _negative
     yield "each head and those before it", _heads_so_far
     yield "each token and those before it", _tokens_so_far
+    for programs in PROGRAMS:
+        turns = "" if programs == 1 else f" of its program, one of {programs} in turns"
+        yield f"each row and those before it{turns}", _program_so_far(programs)
     yield "the sibling's row", _siblings
     yield "half the range from least to greatest value", _half_range
     yield "each head over all tokens", _all_tokens

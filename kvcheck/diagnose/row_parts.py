@@ -55,6 +55,8 @@ def _parts(out: Mask, hits: Mask, name: str) -> Iterator[tuple[str, Mask]]:
         for rest in range(step):
             whose = "each element" if name == "row" else "each block's elements,"
             yield f"{whose} {rest} of {step}", lane % step == rest
+    for rest in range(4):
+        yield f"each {name}'s elements but every fourth from {rest} on", lane % 4 != rest
     for unit in (64, 32, 16, 8):
         begin, end = first // unit * unit, (last // unit + 1) * unit
         if begin > 0 and end < dim:

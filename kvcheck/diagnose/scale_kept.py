@@ -37,7 +37,8 @@ def kept_of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made |
     for words, kept in maps:
         with np.errstate(invalid="ignore"):
             same = np.abs(kept - emitted.scale) <= np.abs(kept) * np.float32(UNDECLARED_ULPS * ULP)
-        if same.all():
+        # A scale that is NaN for its row's sake is that row's wherever it is kept.
+        if (same | (np.isnan(kept) & np.isnan(emitted.scale))).all():
             return _kept(facts, tensor, due, np.asarray(kept), f"those {words}", {})
     return None
 

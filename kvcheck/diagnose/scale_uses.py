@@ -13,6 +13,8 @@ from kvcheck.formats.apply import multiplies
 from kvcheck.formats.scale import element_scales
 from kvcheck.schema import Tensor
 
+#: Programs that may take rows in turns.
+PROGRAMS = (2, 4, 8, 1)
 #: Heads that a sentence names of an order without a name.
 NAMED = 4
 
@@ -94,6 +96,33 @@ def of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     return None
 
 
+def of_the_row_before(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Codes by the scale of the row before, of rows that programs take in turns: each has what it used last.
+
+    What a program's first row has is not known.
+    """
+    x, scale = facts.values(tensor), emitted.scale
+    if scale is None or scale.ndim != 2 or scale.shape != x.shape[:2] or not facts.compared.all():
+        return None
+    due = due_scales(facts, tensor, emitted)
+    if due is None:
+        return None
+    rows = facts.tokens[:, None] * x.shape[1] + np.arange(x.shape[1])
+    for programs in PROGRAMS:
+        before = scale.copy()
+        known = np.zeros(scale.shape, np.bool_)
+        for turn in range(programs):
+            mine = rows % programs == turn
+            own = scale[mine]
+            before[mine] = np.concatenate((own[:1], own[:-1]))
+            known[mine] = np.arange(own.size) > 0
+        scaled = applied(facts, x, before)
+        if (legal_by(facts, scaled, emitted.codes).all(axis=2) | ~known).all():
+            turns = "" if programs == 1 else f" of its program, one of {programs} in turns"
+            return codes_of(facts, tensor, emitted, scaled, f"those of the scale of the row before{turns}")
+    return None
+
+
 def of_other_heads(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """Codes by given scales of other heads, in an order recovered from them: one scale for all codes of a head.
 
@@ -135,6 +164,13 @@ def _others(facts: Facts, tensor: Tensor, emitted: Stored) -> list[tuple[str, Fl
             ("the first head's scale", np.broadcast_to(scale[:, :1], scale.shape)),
             ("the last head's scale", np.broadcast_to(scale[:, -1:], scale.shape)),
             ("the heads' scales in reverse", scale[:, ::-1]),
+        ]
+    if scale.ndim > 2 and scale.shape[2] > 1:
+        found += [
+            ("the scale of the block before", np.roll(scale, 1, axis=2)),
+            ("the scale of the block behind", np.roll(scale, -1, axis=2)),
+            ("the head's first block's scale", np.broadcast_to(scale[:, :, :1], scale.shape)),
+            ("the head's last block's scale", np.broadcast_to(scale[:, :, -1:], scale.shape)),
         ]
     theirs = facts.emitted(_sibling(tensor)).scale
     if theirs is not None and theirs.shape == scale.shape:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.narrowed import (
+    narrow_arithmetic,
+    rounded_amax,
     rounded_kept,
     rounded_reciprocal,
     rounded_source,
@@ -39,6 +41,7 @@ from kvcheck.diagnose.scale_uses import (
     inverted,
     of_another_row,
     of_other_heads,
+    of_the_row_before,
     other_maximum_used,
     reciprocal,
     swapped,
@@ -77,6 +80,9 @@ SCALES: tuple[Fault, ...] = (
             USED_BF16,
             rounded_reciprocal("fp16"),
             rounded_reciprocal("bf16"),
+            rounded_amax("fp16"),
+            rounded_amax("bf16"),
+            rounded_amax("bf16", cut=True),
             power_below,
             power_nearest,
             exponent_of_amax,
@@ -87,11 +93,15 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("approximate-division", (reciprocal, by_reciprocal)),
     # An error that is allowed for explains any code beside a tie: whatever gives the very codes is the better account.
     ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),
-    ScaleFault("scale-address", (of_another_row, kept_of_another_row), usual={}, cost=2),
+    ScaleFault("scale-address", (of_another_row, of_the_row_before, kept_of_another_row), usual={}, cost=2),
     # Any order is the last that is thought of: a rule that gives the same scales says more.
     ScaleFault("scale-address", (of_other_heads,), usual={}, cost=3),
     ScaleFault("scale-layout", (kept_in_another_order,), usual={}, cost=2),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
-    ScaleFault("double-rounding-fp16", (rounded_source("fp16"), rounded_values("fp16")), usual={}),
-    ScaleFault("double-rounding-bf16", (rounded_source("bf16"), rounded_values("bf16")), usual={}),
+    ScaleFault(
+        "double-rounding-fp16", (rounded_source("fp16"), rounded_values("fp16"), narrow_arithmetic("fp16")), usual={}
+    ),
+    ScaleFault(
+        "double-rounding-bf16", (rounded_source("bf16"), rounded_values("bf16"), narrow_arithmetic("bf16")), usual={}
+    ),
 )

@@ -14,6 +14,7 @@ from kvcheck.diagnose.layers import LayerRemap
 from kvcheck.diagnose.lost import LostTail, TokenLost
 from kvcheck.diagnose.misplaced import MISALIGNED_WRITE, MISPLACED, WRAPPED_WRITE
 from kvcheck.diagnose.mutated import InputMutated
+from kvcheck.diagnose.one_scale import OneScale
 from kvcheck.diagnose.stray import StrayWrite
 from kvcheck.diagnose.torn import TornSlot
 from kvcheck.diagnose.unwanted import NegativeSlot
@@ -23,6 +24,7 @@ WRITES: tuple[Fault, ...] = (
     WRAPPED_WRITE,
     MISALIGNED_WRITE,
     *EXCHANGED,
+    OneScale(),
     ElementOrder(),
     NegativeSlot(),
     TornSlot(),

@@ -128,6 +128,64 @@ def scale_before(x: Floats) -> tuple[Floats, Floats]:
     return scale, x / scale[np.maximum(np.arange(len(x)) - 1, 0)][:, :, None]
 
 
+def three_of_four(x: Floats) -> tuple[Floats, Floats]:
+    """An amax that the last of each four elements has no part in."""
+    return followed(amax_scale(np.where(np.arange(x.shape[2]) % 4 == 3, np.float32(0), x)), x)
+
+
+def amax_cut(x: Floats) -> tuple[Floats, Floats]:
+    """The upper half of the amax's bits."""
+    amax = (np.abs(x).max(axis=2).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    return followed(of(amax), x)
+
+
+def amax_fp16(x: Floats) -> tuple[Floats, Floats]:
+    """The amax as fp16."""
+    return followed(of(round_to(np.abs(x).max(axis=2), "fp16")), x)
+
+
+def scaled_in_bf16(x: Floats) -> tuple[Floats, Floats]:
+    """The right scale kept; its bf16 divides, and the quotient is bf16 again."""
+    scale = amax_scale(x)
+    return scale, round_to(np.asarray(x / round_to(scale, "bf16")[:, :, None], np.float32), "bf16")
+
+
+def in_turns(programs: int, scale: Floats) -> list[Floats]:
+    """The scales of each program's rows, one after the other."""
+    flat = scale.reshape(-1)
+    return [flat[turn::programs] for turn in range(programs)]
+
+
+def woven(programs: int, turns: list[Floats], like: Floats) -> Floats:
+    """Scales of programs, back at their rows."""
+    flat = np.empty(like.size, np.float32)
+    for turn, each in enumerate(turns):
+        flat[turn::programs] = each
+    return flat.reshape(like.shape)
+
+
+def running(programs: int) -> Rule:
+    """Programs that take rows in turns, each with an amax that it never resets."""
+
+    def rule(x: Floats) -> tuple[Floats, Floats]:
+        scale = amax_scale(x)
+        turns = [np.maximum.accumulate(each) for each in in_turns(programs, scale)]
+        return followed(woven(programs, turns, scale), x)
+
+    return rule
+
+
+def used_late(programs: int) -> Rule:
+    """Programs that take rows in turns, each row with the scale that its program used for the row before."""
+
+    def rule(x: Floats) -> tuple[Floats, Floats]:
+        scale = amax_scale(x)
+        turns = [np.concatenate((each[:1], each[:-1])) for each in in_turns(programs, scale)]
+        return scale, x / woven(programs, turns, scale)[:, :, None]
+
+    return rule
+
+
 FORMS = [
     (first(48), "amax-population", "each row's first 48 elements"),
     (first(100), "amax-population", "each row's first "),
@@ -148,6 +206,14 @@ FORMS = [
     (least, "zero-row", "a least value of 3 on the amax"),
     (reciprocal_bf16, "scale-rounded", "the scale's reciprocal rounded to bf16"),
     (scale_before, "scale-address", "the scales of the token before"),
+    (three_of_four, "amax-population", "each row's elements but every fourth from 3 on"),
+    (amax_cut, "scale-rounded", "the amax cut to bf16"),
+    (amax_fp16, "scale-rounded", "the amax rounded to fp16"),
+    (scaled_in_bf16, "double-rounding-bf16", "values and scales that are scaled in bf16"),
+    (running(1), "amax-population", "each row and those before it"),
+    (running(4), "amax-population", "each row and those before it of its program, one of 4 in turns"),
+    (used_late(1), "scale-address", "the scale of the row before"),
+    (used_late(2), "scale-address", "the scale of the row before of its program, one of 2 in turns"),
 ]
 
 
