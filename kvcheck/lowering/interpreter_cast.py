@@ -20,7 +20,7 @@ import numpy.typing as npt
 from kvcheck.formats import bits
 from kvcheck.formats.cast import bf16_patterns, fp16_patterns
 from kvcheck.formats.decode import decode
-from kvcheck.lowering import interpreter_bf16, interpreter_patches, interpreter_scalars
+from kvcheck.lowering import interpreter_bf16, interpreter_patches, interpreter_scalars, interpreter_types
 from kvcheck.lowering.archs import CastModel, Source, cast_model
 
 Patterns: TypeAlias = npt.NDArray[np.uint32]
@@ -75,6 +75,7 @@ def install(arch: str) -> None:
         interpreter_scalars.replace(module)
         interpreter_bf16.replace(module)
         interpreter_patches.replace(module)
+        interpreter_types.replace(module)
 
 
 @contextlib.contextmanager
@@ -93,6 +94,7 @@ def corrected(arch: str) -> Iterator[None]:
         interpreter_scalars.restore(module)
         interpreter_bf16.restore(module)
         interpreter_patches.restore(module)
+        interpreter_types.restore(module)
 
 
 def _interpreter() -> ModuleType:
