@@ -2,8 +2,8 @@
 
 For every tensor that a kernel computes the interpreter makes a type, which it names and checks anew, wraps each number
 of its shape, and looks for numpy's type in a table that it builds for that: nearly half of a launch. All of it follows
-from the type alone, and is kept here with it. `_get_np_dtype` is private, as is what types and tensors are made of:
-where that is not what triton 3.2 to 3.9 have, nothing is kept.
+from the type alone, and is kept here with it. `_get_np_dtype` is private, as is what types and tensors are made of.
+Seen to work on triton 3.7 and 3.9; where shapes are lists, as on 3.2, or tensors have more to them, nothing is kept.
 """
 
 from __future__ import annotations
