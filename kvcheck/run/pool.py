@@ -20,6 +20,7 @@ import msgspec
 from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.devices import visible
 from kvcheck.run.hanging import ask
+from kvcheck.run.huge_pages import asking_for_large_pages
 from kvcheck.run.interrupts import Held
 from kvcheck.run.kernel_cache import kernel_cache
 from kvcheck.run.marked import end_marked, kill
@@ -218,9 +219,9 @@ def _last_words(log: IO[bytes], status: int) -> str:
 
 
 def _environment(device: str) -> dict[str, str]:
-    """The nursery's environment: one thread, and no CUDA at a mere look. Where kernels are kept it finds out itself."""
+    """The nursery's environment: one thread, large pages, no CUDA at a mere look. it finds its kernels' folder."""
     env = {**os.environ, **SINGLE_THREAD, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "PYTHONUNBUFFERED": "1"}
-    env |= visible(device, os.environ)
+    env |= visible(device, os.environ) | asking_for_large_pages(os.environ.get("GLIBC_TUNABLES"))
     for name in ("TRITON_INTERPRET", "TRITON_OVERRIDE_ARCH"):
         env.pop(name, None)
     return env

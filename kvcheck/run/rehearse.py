@@ -8,6 +8,7 @@ import torch
 
 from kvcheck.kernels.store import store
 from kvcheck.run.case import run_case
+from kvcheck.run.huge_pages import join_pages
 from kvcheck.run.protocol import Job
 from kvcheck.run.scratch import scratch
 from kvcheck.run.untouched import remember
@@ -28,7 +29,11 @@ def rehearse_interpreted() -> None:
 
 
 def share_memory() -> None:
-    """Keep off what is loaded: what the garbage collector writes to, or a look at it does, every child has to copy."""
+    """Keep off what is loaded: what the garbage collector writes to, or a look at it does, every child has to copy.
+
+    And have it in large pages, of which there are fewer to list in a fork. That comes first: it may import something.
+    """
+    join_pages()
     remember()
     gc.collect()
     gc.freeze()
