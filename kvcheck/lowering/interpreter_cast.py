@@ -20,8 +20,15 @@ import numpy.typing as npt
 from kvcheck.formats import bits
 from kvcheck.formats.cast import bf16_patterns, fp16_patterns
 from kvcheck.formats.decode import decode
-from kvcheck.lowering import interpreter_bf16, interpreter_patches, interpreter_scalars, interpreter_types
+from kvcheck.lowering import (
+    interpreter_bf16,
+    interpreter_extern,
+    interpreter_patches,
+    interpreter_scalars,
+    interpreter_types,
+)
 from kvcheck.lowering.archs import CastModel, Source, cast_model
+from kvcheck.lowering.interpreter_errors import NotCompiledError, NotModelledError
 
 Patterns: TypeAlias = npt.NDArray[np.uint32]
 Converted: TypeAlias = npt.NDArray[np.unsignedinteger]
@@ -42,31 +49,11 @@ class TritonType(Protocol):
         """Triton's name of the type: `fp32`."""
 
 
-class NotModelledError(Exception):
-    """A conversion whose result on a GPU kvcheck does not know: what depends on it cannot be judged."""
-
-
-class NotCompiledError(Exception):
-    """A conversion that the arch's compiler refuses, in the compiler's words."""
-
-
-def unjudged(error: BaseException) -> NotModelledError | NotCompiledError | None:
-    """The exception of this module that led to `error`, which the interpreter wraps; None where there is none."""
-    seen: set[int] = set()
-    step: BaseException | None = error
-    while step is not None and id(step) not in seen:  # a cause may come from what it causes
-        seen.add(id(step))
-        if isinstance(step, NotModelledError | NotCompiledError):
-            return step
-        step = step.__cause__
-    return None
-
-
 def install(arch: str) -> None:
-    """Make the interpreter of this process convert as `arch`'s compiler does, and compute with bf16 as GPUs do.
+    """Make the interpreter of this process convert as `arch`'s compiler does.
 
-    A second call changes the arch. Where Triton is missing, or has no such internals, the probe will say so. Raises
-    SelectionError for an unknown arch.
+    It computes with bf16 as GPUs do, too, and calls libdevice. A second call changes the arch. Where Triton is missing,
+    or has no such internals, the probe will say so. Raises SelectionError for an unknown arch.
     """
     model = cast_model(arch)
     with contextlib.suppress(ImportError, AttributeError):
@@ -76,6 +63,7 @@ def install(arch: str) -> None:
         interpreter_bf16.replace(module)
         interpreter_patches.replace(module)
         interpreter_types.replace(module)
+        interpreter_extern.replace(module)
 
 
 @contextlib.contextmanager
@@ -95,6 +83,7 @@ def corrected(arch: str) -> Iterator[None]:
         interpreter_bf16.restore(module)
         interpreter_patches.restore(module)
         interpreter_types.restore(module)
+        interpreter_extern.restore(module)
 
 
 def _interpreter() -> ModuleType:

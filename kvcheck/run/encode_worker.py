@@ -22,6 +22,7 @@ from kvcheck.encode.models import is_nan
 from kvcheck.encode.steps import steps
 from kvcheck.errors import KvcheckError
 from kvcheck.lowering.compile_errors import compile_failure
+from kvcheck.lowering.interpreter_errors import NotModelledError, unjudged
 from kvcheck.run.encode_protocol import EncodeAnswer, EncodeRequest
 from kvcheck.run.encode_sweep import ALL, HALF, every, halves, some
 from kvcheck.run.encode_watch import Reference, Watch, prove
@@ -124,6 +125,8 @@ def _judged(judged: Judged, inputs: int) -> dict[str, object]:
 
 def _raised(one: Encoder, error: Exception) -> dict[str, object]:
     """What an encoder's exception comes to. A lowering that this GPU's assembler does not take is no fault."""
+    if isinstance(unknown := unjudged(error), NotModelledError):
+        return {"outcome": "inconclusive", "reason": kept(str(unknown), 4000)}
     said = compile_failure(error)
     if said is None:
         return {"outcome": "crash", "reason": kept("".join(traceback.format_exception(error))[-4000:], 4000)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from kvcheck.lowering.compile_errors import compile_failure
-from kvcheck.lowering.interpreter_cast import NotModelledError, unjudged
+from kvcheck.lowering.interpreter_errors import NotModelledError, unjudged
 from kvcheck.run.protocol import Failure
 from kvcheck.run.untouched import TamperedError
 

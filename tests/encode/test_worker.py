@@ -12,6 +12,7 @@ from kvcheck.errors import SelectionError
 from kvcheck.formats import bits
 from kvcheck.formats.digests import BLOCK, BLOCKS
 from kvcheck.formats.spec import E4M3FN, Policy
+from kvcheck.lowering.interpreter_errors import NotModelledError
 from kvcheck.run import encode_watch
 from kvcheck.run.encode_command import EncodeOptions, _environment, plan
 from kvcheck.run.encode_protocol import ENCODERS, EncodeRequest
@@ -99,6 +100,15 @@ def test_what_the_assembler_refuses_is_unsupported_where_lowered() -> None:
     native = _raised(encoder("e"), error)
     assert native["outcome"] == "crash"
     assert native["faults"][0].fault == "compile-failure"  # type: ignore[index]
+
+
+def test_what_triton_s_interpreter_has_not_is_inconclusive() -> None:
+    """The encoder may be right."""
+    error = RuntimeError("wrapped")
+    error.__cause__ = NotModelledError("no model of __nv_exp2f")
+    assert _raised(encoder("e", "interpreted"), error) == {
+        "outcome": "inconclusive", "reason": "no model of __nv_exp2f",
+    }  # fmt: skip
 
 
 def requests(own: str = "", **changes: object) -> list[EncodeRequest]:

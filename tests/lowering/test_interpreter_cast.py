@@ -19,14 +19,8 @@ from kvcheck.formats.decode import decode
 from kvcheck.kernels import conversions
 from kvcheck.lowering import interpreter_probe
 from kvcheck.lowering.archs import CastModel, cast_model
-from kvcheck.lowering.interpreter_cast import (
-    NotCompiledError,
-    NotModelledError,
-    conversion,
-    corrected,
-    install,
-    unjudged,
-)
+from kvcheck.lowering.interpreter_cast import conversion, corrected, install
+from kvcheck.lowering.interpreter_errors import NotCompiledError, NotModelledError, unjudged
 from kvcheck.lowering.interpreter_probe import interpret, interpreter_error, probe, probe_values
 
 TWO_STEPS, ONE_STEP = cast_model("sm_89", "3.8.0"), cast_model("sm_90")

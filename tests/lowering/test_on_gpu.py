@@ -45,6 +45,13 @@ def test_the_lowering_is_the_model_on_every_input(arch: str | None) -> None:
     assert json.loads(ran("cast_on_gpu.py", arch=arch)) == [*kept(file), *halves]
 
 
+def test_libdevice_is_its_models() -> None:
+    """2^24 pairs of operands, all pairs of the edges among them, through every function that is modelled."""
+    found = json.loads(ran("libdevice_on_gpu.py"))
+    assert len(found) > 30
+    assert {name: differ for name, differ in found.items() if differ[0]} == {}
+
+
 def test_native_cast_is_the_store_on_this_gpu() -> None:
     """Where this GPU casts in one step, every code agrees."""
     for case in json.loads(ran("native_cast_codes.py", "cuda")).values():

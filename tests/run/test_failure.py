@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kvcheck.lowering.interpreter_cast import NotModelledError
+from kvcheck.lowering.interpreter_errors import NotModelledError
 from kvcheck.run.failure import LINE, TEXT, failure_of, kept, refusal_of
 from kvcheck.run.protocol import Failure
 
