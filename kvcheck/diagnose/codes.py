@@ -10,6 +10,16 @@ from kvcheck.diagnose.code_fault import Coded, CodeFault, Form, Seen
 from kvcheck.diagnose.directed import DIRECTED, to_either_side
 from kvcheck.diagnose.facts import Facts, Stored
 from kvcheck.diagnose.fault import Fault
+from kvcheck.diagnose.limits import (
+    beyond,
+    clamped_at,
+    clamped_before,
+    lower_least,
+    overflowing,
+    runs_over,
+    saturated_from,
+    whole_runs_over,
+)
 from kvcheck.diagnose.other_codes import (
     as_number,
     bytes_in_row,
@@ -27,9 +37,6 @@ from kvcheck.formats.decode import decode
 from kvcheck.formats.magnitude import magnitudes, signed
 from kvcheck.formats.spec import FORMATS
 from kvcheck.schema import Tensor
-
-#: How many wrong codes make a recovered limit credible: one wrong code has always some limit.
-LIMIT_NEEDS = 4
 
 
 def _lost_carry(words: str, which: str) -> Form:
@@ -84,122 +91,6 @@ def _other_zero(words: str, *, exact: bool, underflow: bool) -> Form:
         keeps = seen.facts.contract.negative_zero == "keep"
         which = "+0 where -0 is due" if keeps else "-0 where +0 is due"
         return Coded(np.where(there, np.uint8(0 if keeps else 0x80), seen.right), f"{which}{words}")
-
-    return form
-
-
-def saturated_from(seen: Seen) -> Coded | None:
-    """The largest value from a limit on that is below it."""
-    number_format, magnitude = seen.format, np.abs(seen.scaled)
-    steps = magnitudes(seen.emitted, number_format)
-    if seen.wrong.any():
-        if not (steps[seen.wrong] == number_format.largest).all():
-            return None
-        first = np.float32(magnitude[seen.wrong].min())
-        under = magnitude[seen.known & (magnitude < first)]
-        limit = _roundest(np.float32(under.max()) if under.size else np.float32(0), first)
-    else:  # nothing is recovered: all values of the highest exponent
-        highest = number_format.largest >> number_format.mantissa_bits << number_format.mantissa_bits
-        limit = float(decode(np.array([64 if number_format.integer else highest], np.uint8), number_format)[0])
-    largest = np.where(seen.negative, np.uint8(number_format.least), np.uint8(number_format.largest))
-    codes = np.where(magnitude >= limit, largest, seen.right)
-    # Nobody's encoder ends that low; a scale that is too small by far makes such codes.
-    low = 2 if 2 * limit < float(decode(np.array([number_format.largest], np.uint8), number_format)[0]) else 0
-    return Coded(codes, f"the largest value from {limit:g} on", {"limit": limit}, needs=LIMIT_NEEDS, cost=low)
-
-
-def clamped_at(seen: Seen) -> Coded | None:
-    """No value beyond a limit that is below the largest."""
-    number_format = seen.format
-    steps = magnitudes(seen.right, number_format)
-    left = magnitudes(seen.emitted, number_format)[seen.wrong]
-    if not left.size or left.min() != left.max() or not 0 < left[0] < number_format.largest:
-        return None
-    clamp = int(left[0])
-    # A kernel that clamps values makes NaN of NaN.
-    over = (steps > clamp) & ~np.isnan(seen.scaled)
-    codes = np.where(over, signed(np.where(over, clamp, 0), seen.negative, number_format), seen.right)
-    limit = float(decode(np.array([clamp], np.uint8), number_format)[0])
-    return Coded(codes, f"clamped at {limit:g}", {"limit": limit}, needs=LIMIT_NEEDS)
-
-
-def _roundest(below: np.float32, first: np.float32) -> float:
-    """The number of fewest bits that is above `below` and at most `first`."""
-    for bit in range(127, -150, -1):
-        step = np.ldexp(1.0, bit)
-        found = float(np.floor(np.float64(first) / step) * step)
-        if found > float(below):
-            return found
-    return float(first)
-
-
-def _overflow(words: str, code: str, *, infinite: bool = False, early: bool = False, at: bool = False) -> Form:
-    """NaN for what is beyond the largest value: with a sign or not, of all or of infinities alone."""
-
-    def form(seen: Seen) -> Coded | None:
-        number_format, contract = seen.format, seen.facts.contract
-        if contract.overflow != "saturate" or number_format.nan is None:
-            return None
-        plus = number_format.infinity if code == "infinity" else number_format.nan
-        minus = number_format.negative_nan if code == "keep_sign" else plus
-        if code == "infinity" and plus is not None:
-            minus = plus | 0x80
-        if plus is None or minus is None:
-            return None
-        magnitude = np.abs(seen.scaled)
-        largest = decode(np.array([number_format.largest], np.uint8), number_format)[0]
-        # Half a step above the largest is where rounding leaves it.
-        step = largest - decode(np.array([number_format.largest - 1], np.uint8), number_format)[0]
-        beyond = magnitude >= largest if at else magnitude > largest
-        over = beyond if early else magnitude > largest + step / np.float32(2)
-        over = np.isinf(magnitude) if infinite else over
-        codes = np.where(over, np.where(seen.negative, np.uint8(minus), np.uint8(plus)), seen.right)
-        return Coded(codes, words)
-
-    return form
-
-
-def beyond(seen: Seen) -> Coded | None:
-    """NaN or infinity from a limit on, for values of one sign or each by its own: recovered from the codes."""
-    number_format, magnitude = seen.format, np.abs(seen.scaled)
-    if number_format.nan is None:
-        return None
-    codes, limits = seen.right.copy(), []
-    for negative in (False, True):
-        here = seen.negative == negative
-        left = np.unique(seen.emitted[here & seen.wrong])
-        if not left.size:
-            continue
-        if len(left) != 1 or magnitudes(left, number_format)[0] <= number_format.largest:
-            return None
-        limit = magnitude[here & seen.wrong].min()
-        codes = np.where(here & (magnitude >= limit), left[0], codes)
-        limits.append(float(limit))
-    if not limits:
-        return None
-    which = "" if len(limits) > 1 else (" negative" if seen.negative[seen.wrong].any() else " positive")
-    return Coded(codes, f"NaN or infinity for{which} values beyond the largest", {"limit": min(limits)})
-
-
-def _runs_over(words: str, mask: int) -> Form:
-    """No limit: the exponent of what is too large runs over into the sign, or past it."""
-
-    def form(seen: Seen) -> Coded | None:
-        number_format = seen.format
-        if number_format.integer:
-            return None
-        magnitude = np.abs(seen.scaled).astype(np.float64)
-        large = magnitude >= decode(np.array([number_format.largest], np.uint8), number_format)[0]
-        _, exponent = np.frexp(np.where(np.isfinite(magnitude), magnitude, 0))
-        power = exponent - 1
-        mantissa = number_format.mantissa_bits
-        with np.errstate(all="ignore"):
-            whole = np.rint(np.where(np.isfinite(magnitude), magnitude, 0) / np.exp2(power - mantissa)).astype(np.int64)
-        bias = 1 - mantissa - number_format.subnormal_step
-        steps = ((power + bias).astype(np.int64) << mantissa) + whole - (1 << mantissa)
-        steps = np.where(np.isinf(magnitude), (128 + bias) << mantissa, steps)
-        codes = ((steps & mask) | np.where(seen.negative, 0x80, 0)).astype(np.uint8)
-        return Coded(np.where(large, codes, seen.right), words, {}, np.isnan(seen.scaled))
 
     return form
 
@@ -263,27 +154,29 @@ CODES: tuple[Fault, ...] = (
             _flushed("the value is below the least normal one, without a sign", inputs=True, sign=False),
         ),
     ),
-    CodeFault("early-saturation", (saturated_from, clamped_at), cost=2),
+    CodeFault("early-saturation", (saturated_from, clamped_at, clamped_before), cost=2),
     CodeFault(
         "overflow-to-nan",
         (
-            _overflow("NaN where the largest value is due", "canonical"),
-            _overflow("NaN with a sign where the largest value is due", "keep_sign"),
-            _overflow("infinity where the largest value is due", "infinity"),
-            _overflow("NaN for what is beyond the largest value, even if it rounds to it", "canonical", early=True),
-            _overflow("NaN with a sign for what is beyond the largest value", "keep_sign", early=True),
-            _overflow("NaN from the largest value on", "canonical", early=True, at=True),
-            _overflow("NaN with a sign from the largest value on", "keep_sign", early=True, at=True),
-            _overflow("NaN where values are infinite", "canonical", infinite=True),
-            _overflow("NaN with a sign where values are infinite", "keep_sign", infinite=True),
+            overflowing("NaN where the largest value is due", "canonical"),
+            overflowing("NaN with a sign where the largest value is due", "keep_sign"),
+            overflowing("infinity where the largest value is due", "infinity"),
+            overflowing("NaN for what is beyond the largest value, even if it rounds to it", "canonical", early=True),
+            overflowing("NaN with a sign for what is beyond the largest value", "keep_sign", early=True),
+            overflowing("NaN from the largest value on", "canonical", early=True, at=True),
+            overflowing("NaN with a sign from the largest value on", "keep_sign", early=True, at=True),
+            overflowing("NaN where values are infinite", "canonical", infinite=True),
+            overflowing("NaN with a sign where values are infinite", "keep_sign", infinite=True),
         ),
     ),
     CodeFault(
         "overflow-to-nan",
         (
             beyond,
-            _runs_over("not limited: the exponent of what is too large runs over into the sign", 0xFF),
-            _runs_over("not limited: the exponent of what is too large runs over, the sign is kept", 0x7F),
+            runs_over("not limited: the exponent of what is too large runs over into the sign", 0xFF),
+            runs_over("not limited: the exponent of what is too large runs over, the sign is kept", 0x7F),
+            whole_runs_over("not limited: what is too large runs over into the sign", nearest=True),
+            whole_runs_over("not limited, and cut off: what is too large runs over into the sign", nearest=False),
         ),
         cost=2,
         usual={},
@@ -292,7 +185,7 @@ CODES: tuple[Fault, ...] = (
     ScaleFault("nan-laundered", (poisoned_scale,), usual={}),
     CodeFault(
         "format-confusion",
-        (*(of_format(each) for each in FORMATS.values()), offset_binary, without_sign, sign_and_magnitude),
+        (*(of_format(each) for each in FORMATS.values()), offset_binary, without_sign, sign_and_magnitude, lower_least),
         usual={name: (of_format(FORMATS[name]),) for name in ("e5m2", "e4m3fnuz")},
     ),
     CodeFault(

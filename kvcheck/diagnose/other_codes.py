@@ -109,6 +109,8 @@ def as_number(words: str, *, nearest: bool, clips: bool) -> Form:
     """The number itself as a byte."""
 
     def form(seen: Seen) -> Coded | None:
+        if seen.format.integer and not clips:
+            return None  # whole numbers are the codes of such a format: what is wrong of them has another name
         free = ~(np.abs(seen.scaled) < np.float32(2.0**31))
         whole = np.where(free, np.float32(0), np.rint(seen.scaled) if nearest else np.trunc(seen.scaled))
         number = np.clip(whole, 0, 255) if clips else whole

@@ -153,12 +153,15 @@ def _held(facts: Facts, tensor: Tensor, emitted: Stored, made: Made) -> tuple[in
     found = _all_or_most(facts, telling, wrong, groups & kept, fine & right.scales, ~right.scales)
     if found is not None or made.rule is None:
         return found
-    # Codes may be wrong for a reason of their own: scales tell by themselves where they are several, and no right one
-    # speaks against it.
+    # Codes may be wrong for a reason of their own: scales tell by themselves where they are several, or most codes
+    # follow them, and no right one speaks against it.
     hit = ~right.scales & kept
-    several = len(np.unique(emitted.scale[hit])) > 1
-    if several and hit.sum() >= MOST * (~right.scales).sum() and not (right.scales & ~kept).any():
-        return SCALES_ONLY, np.asarray(wrong & spread(facts, hit & groups, wrong.shape)), hit
+    theirs = spread(facts, hit, wrong.shape)
+    follow = (codes & theirs).sum() >= SHARE * theirs.sum()
+    told = follow or len(np.unique(emitted.scale[hit])) > 1
+    if told and hit.any() and hit.sum() >= MOST * (~right.scales).sum() and not (right.scales & ~kept).any():
+        given = codes & theirs if follow else spread(facts, hit & groups, wrong.shape)
+        return SCALES_ONLY, np.asarray(wrong & given), hit
     return None
 
 
