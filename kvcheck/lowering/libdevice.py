@@ -17,6 +17,8 @@ Array: TypeAlias = npt.NDArray[Any]
 Function: TypeAlias = Callable[..., Array]
 
 _TINY = np.finfo(np.float32).tiny
+#: From here on 24 bits with any exponent round to the least normal number: an H200 counts these as normal.
+_TINIEST = 2.0**-126 * (1 - 2.0**-25)
 
 
 def model(symbol: str) -> Function | None:
@@ -50,6 +52,20 @@ def _flushing(function: Function) -> Function:
     return run
 
 
+def _product(function: Function) -> Function:
+    """A product or quotient of fp32, flushed where it is subnormal before it is rounded to fp32's least exponent.
+
+    The exact one of fp32 operands is the fp64 one, or rounds to fp32 as that does.
+    """
+
+    def run(*operands: Array) -> Array:
+        wide = np.asarray(function(*(flushed(each).astype(np.float64) for each in operands)))
+        rounded = wide.astype(np.float32)
+        return np.asarray(np.where(np.abs(wide) < _TINIEST, np.copysign(np.float32(0), rounded), rounded))
+
+    return run
+
+
 def _whole(rounding: Function, to: type[np.signedinteger[Any]], nan: int) -> Function:
     """fp32 to an integer: rounded, then held within the type's bounds."""
     bounds = np.iinfo(to)
@@ -74,7 +90,7 @@ def _says(predicate: Function) -> Function:
 
 
 def _ones(function: Function) -> Function:
-    return lambda values: function(np.float32(1), values)
+    return lambda values: function(1.0, values)
 
 
 _INT64_NAN = np.iinfo(np.int64).min
@@ -87,9 +103,9 @@ _MODELS: dict[str, Function] = {
     "__nv_floorf": _flushing(np.floor), "__nv_floor": np.floor,
     "__nv_ceilf": _flushing(np.ceil), "__nv_ceil": np.ceil,
     # fp32 arithmetic to nearest even.
-    "__nv_fdiv_rn": _flushing(np.divide), "__nv_fmul_rn": _flushing(np.multiply),
+    "__nv_fdiv_rn": _product(np.divide), "__nv_fmul_rn": _product(np.multiply),
     "__nv_fadd_rn": _flushing(np.add), "__nv_fsub_rn": _flushing(np.subtract),
-    "__nv_frcp_rn": _flushing(_ones(np.divide)), "__nv_fsqrt_rn": _flushing(np.sqrt),
+    "__nv_frcp_rn": _product(_ones(np.divide)), "__nv_fsqrt_rn": _flushing(np.sqrt),
     # Signs and bounds.
     "__nv_fabsf": _flushing(np.abs), "__nv_copysignf": np.copysign, "__nv_saturatef": _saturate,
     # To integers: NaN is 0 as an int32, the least number as an int64.

@@ -75,13 +75,14 @@ def pairs(count: int, of: type[np.generic]) -> tuple[npt.NDArray[Any], npt.NDArr
     first, second = operands(count)
     if of is np.int32:
         return first.view(np.int32), second.view(np.int32)
-    return first.astype(of), second.astype(of)
+    with np.errstate(invalid="ignore"):  # NaNs that signal
+        return first.astype(of), second.astype(of)
 
 
 def edges() -> npt.NDArray[np.float32]:
     """256 values of both signs: ties, halves' neighbours, bounds of integers, subnormals, infinities, NaN."""
     tiny = np.finfo(np.float32).tiny
-    large = [2.0**22 + 0.5, 2.0**23, 2.0**24, 2.0**31, 2.0**63, 3.4e38]
+    large = [2.0**-125, 2.0**126, 2.0**22 + 0.5, 2.0**23, 2.0**24, 2.0**31, 2.0**63, 3.4e38]
     centres = [0.5, 1.0, 1.5, 2.5, 3.5, 127.5, 448.0, float(tiny), 1e-40, *large]
     near = [float(np.nextafter(np.float32(c), np.float32(to))) for c in centres for to in (0, np.inf)]
     values = [0.0, 1e-45, 1e-30, 1e30, 0.1, 7.3, 99.99, 1 / 3, float("inf"), float("nan"), *centres, *near]
