@@ -37,7 +37,8 @@ def result(symbol: str, *operands: float) -> np.generic:
         ("fdiv_rn", (1.0, 3.0), float(np.float32(1) / np.float32(3))), ("fdiv_rn", (1.0, -0.0), -INF),
         # What is subnormal before it is rounded is flushed, though it would round to the least normal number.
         ("fmul_rn", (TINY, 0.99999994), 0.0), ("fdiv_rn", (2.3509886e-38, 2.0), 0.0),
-        ("fmul_rn", (-1.1754945e-38, 0.99999994), -TINY), ("fmul_rn", (TINY, 0.5), 0.0), ("fadd_rn", (1.0, 2.0**-24), 1.0), ("fsub_rn", (1.5, 2.5), -1.0),
+        ("fmul_rn", (-1.1754945e-38, 0.99999994), -TINY), ("fmul_rn", (TINY, 0.5), 0.0),
+        ("fadd_rn", (1.0, 2.0**-24), 1.0), ("fsub_rn", (1.5, 2.5), -1.0),
         ("frcp_rn", (2.0,), 0.5), ("frcp_rn", (3e38,), 0.0), ("fsqrt_rn", (2.0,), float(np.sqrt(np.float32(2)))),
         ("copysignf", (3.0, -0.0), -3.0), ("copysignf", (1e-40, -1.0), -float(np.float32(1e-40))),
         ("saturatef", (NAN,), 0.0), ("saturatef", (-0.0,), 0.0), ("saturatef", (0.25,), 0.25),

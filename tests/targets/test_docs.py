@@ -18,10 +18,12 @@ from torch import Tensor
 
 from kvcheck.api import Cache, LoadTarget, StoreTarget, store_target
 from kvcheck.contract import Computed, Contract, Form, Given
+from kvcheck.matrix.load import load_cases
 from kvcheck.schema import Case
 
 TEXT = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+LATENT = Case(heads=1, head_dim=512, head_dim_v=64, k_view="qkv")
 CASE = Case(k_view="qkv", k_values="normal*5", v_values="midpoints", k_scale="0.0123", v_scale="3.7", head_dim=64)
 
 Scaled = tuple[Tensor, Tensor]
@@ -74,6 +76,10 @@ COMPUTED: dict[str, Callable[[Tensor], Scaled]] = {
 }
 
 
+#: Those whose scale is an input.
+GIVEN = ("given", "multiplier", "in_bf16")
+
+
 def half_away(q: Tensor) -> Tensor:
     """Int8 codes, halves away from zero."""
     return (q.sign() * (q.abs() + 0.5).floor()).clamp(-128, 127).to(torch.int8).view(torch.uint8)
@@ -92,6 +98,8 @@ def target_of(name: str, contract: Contract, scaled: Callable[[Tensor], Scaled])
             if isinstance(contract.scale, Given):
                 times = contract.scale.direction == "multiplier"
                 q = source.float() * side.scale if times else over(source.float(), side.scale)
+                if contract.compute == "bf16":
+                    q = (source / side.scale.bfloat16()).float()
             else:
                 q, scales = scaled(source.float())
                 exponents = side.scale_pages.dtype == torch.uint8
@@ -124,7 +132,14 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         where = slots.long()
         out.copy_((codes.view(torch.float8_e4m3fn)[where].float() * scales[where][..., None]).to(out.dtype))
 
-    vars(module).update(reshape_and_cache=reshape_and_cache, gather=gather)
+    def concat_and_cache_mla(latent: Tensor, rope: Tensor, pages: Tensor, slots: Tensor, scale: Tensor) -> None:
+        kept = slots.long() >= 0
+        page, row = slots.long()[kept] // pages.shape[1], slots.long()[kept] % pages.shape[1]
+        for source, part in ((latent, slice(512)), (rope, slice(512, None))):
+            q = over(source[: len(slots)].float()[kept], scale)
+            pages.view(torch.uint8)[page, row, part] = e4m3(q)
+
+    vars(module).update(reshape_and_cache=reshape_and_cache, gather=gather, concat_and_cache_mla=concat_and_cache_mla)
     monkeypatch.setitem(sys.modules, "my_engine", module)
     return module
 
@@ -172,6 +187,34 @@ def test_the_store_of_the_page_is_right(engine: ModuleType) -> None:
     assert judged(broken, CASE).outcome == "mismatch"
 
 
+def test_latent_rows_are_right(engine: ModuleType) -> None:
+    """Each part from where it lies; read with the latent's pitch, the rope part is wrong, and that is named."""
+    latent = run_block(block_with('"latent"'))["latent"]
+    assert isinstance(latent, StoreTarget)
+    right = judged(latent, LATENT)
+    assert (right.outcome, right.codes.compared) == ("pass", 8 * 576)
+    store = vars(engine)["concat_and_cache_mla"]
+
+    def shared(c: Tensor, pe: Tensor, pages: Tensor, slots: Tensor, scale: Tensor) -> None:
+        store(c, pe.as_strided(pe.shape, c.stride(), pe.storage_offset()), pages, slots, scale)
+
+    vars(engine)["concat_and_cache_mla"] = shared
+    broken = run_block(block_with('"latent"'))["latent"]
+    assert isinstance(broken, StoreTarget)
+    wrong = judged(broken, LATENT)
+    assert (wrong.outcome, wrong.codes.k_wrong > 0, wrong.codes.v_wrong > 0) == ("mismatch", False, True)
+
+
+def test_the_matrix_of_latent_rows_is_one(tmp_path: Path) -> None:
+    """As it stands in the page, a file that kvcheck reads, of cases that the example accepts."""
+    (text,) = re.findall(r"^```toml\n(\[axes\]\n.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+    path = tmp_path / "latent.toml"
+    path.write_text(text, encoding="utf-8")
+    cases = load_cases((str(path),))
+    assert len(cases) == 3 * 2 * 3 * 3
+    assert {(case.heads, case.head_dim, case.head_dim_v) for case in cases} == {(1, 512, 64)}
+
+
 @pytest.mark.usefixtures("engine")
 def test_the_load_of_the_page_is_right() -> None:
     """The last example."""
@@ -182,10 +225,10 @@ def test_the_load_of_the_page_is_right() -> None:
 
 def test_every_contract_of_the_page_has_an_arithmetic_here() -> None:
     """A new example must come with what it says."""
-    assert set(contracts()) == {*COMPUTED, "given", "multiplier"}
+    assert set(contracts()) == {*COMPUTED, *GIVEN}
 
 
-@pytest.mark.parametrize("name", [*COMPUTED, "given", "multiplier"])
+@pytest.mark.parametrize("name", [*COMPUTED, *GIVEN])
 def test_a_contract_says_what_the_line_above_it_says(name: str) -> None:
     """A store in torch that computes so is right under it, all its codes compared."""
     contract = contracts()[name]
