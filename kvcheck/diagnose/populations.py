@@ -11,6 +11,7 @@ from kvcheck.contract import Computed
 from kvcheck.diagnose import received
 from kvcheck.diagnose.facts import Facts, Floats, Stored
 from kvcheck.diagnose.groups import kept_by
+from kvcheck.diagnose.other_parts import of_other_parts
 from kvcheck.diagnose.row_parts import of_a_part, part_of_row
 from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.diagnose.scale_rules import by_rule, computed
@@ -150,6 +151,21 @@ def _one_head(head: int) -> Values:
     return values
 
 
+def _dealt(facts: Facts, tensor: Tensor, x: Floats) -> Floats:  # noqa: ARG001
+    """A token's elements dealt to its heads in turns, as a wrong axis of a reshaped row has them."""
+    largest = _magnitudes(x).reshape(len(x), x.shape[2], x.shape[1]).max(axis=1, initial=0)
+    return np.broadcast_to(largest[:, :, None], x.shape)
+
+
+def _first_of(size: int) -> Values:
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:
+        """The row of the first token of those that are taken together, stored or not."""
+        every = facts.values(tensor, np.arange(facts.emission.case.rows, dtype=np.int64))
+        return every[facts.tokens // size * size] if x.size else None
+
+    return values
+
+
 def _block_along(lanes: int) -> Values:
     def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
         return np.roll(x, -lanes, axis=2) if abs(lanes) < x.shape[2] else None
@@ -201,6 +217,7 @@ def _fixed(facts: Facts, rule: Computed) -> Iterator[tuple[str, Values]]:
     yield "half the range from least to greatest value", _half_range
     yield "each head over all tokens", _all_tokens
     yield "all tokens and heads", _tensor
+    yield "the token's elements, dealt to its heads in turns", _dealt
     for step, words in ((1, "behind"), (-1, "before")):
         yield f"the token {words}", _token_along(step)
         yield f"the head {words}", _head_along(step)
@@ -208,6 +225,8 @@ def _fixed(facts: Facts, rule: Computed) -> Iterator[tuple[str, Values]]:
         yield f"heads in groups of {size}", _head_groups(size)
     for size in _sizes(facts.emission.case.rows):
         yield f"tokens in groups of {size}", _token_groups(size)
+        yield f"the first of every {size} tokens", _first_of(size)
+    yield "the first token", _first_of(max(facts.emission.case.rows, 1))
 
 
 def _sizes(count: int) -> list[int]:
@@ -277,4 +296,4 @@ def with_what_follows(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | N
 
 
 #: Populations that are recovered from the scales.
-RECOVERED: tuple[Form, ...] = (among_known, part_of_row, of_a_part)
+RECOVERED: tuple[Form, ...] = (among_known, part_of_row, of_a_part, of_other_parts)

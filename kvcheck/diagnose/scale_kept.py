@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+import numpy.typing as npt
 
 from kvcheck.diagnose.facts import Facts, Floats, Stored
 from kvcheck.diagnose.groups import ULP
@@ -12,6 +15,8 @@ from kvcheck.diagnose.scale_uses import NAMED, due_scales
 from kvcheck.formats.scale import bounded, largest_magnitudes
 from kvcheck.schema import Tensor
 
+#: By how much an exponent may be off.
+NEAR = 4
 #: Rows that an order must hold in.
 ORDERED = 2
 #: Scales of a row that have an order, at least and at most, and rows that it is recovered from.
@@ -34,13 +39,23 @@ def kept_of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made |
     if due.ndim > 1 and due.shape[1] > 1:
         maps += [("of the head before", np.roll(due, 1, axis=1)), ("of the head behind", np.roll(due, -1, axis=1))]
         maps.append(("of the heads in reverse", due[:, ::-1]))
-    for words, kept in maps:
+    for words, kept in [*maps, *_late(due, emitted.scale)]:
         with np.errstate(invalid="ignore"):
             same = np.abs(kept - emitted.scale) <= np.abs(kept) * np.float32(UNDECLARED_ULPS * ULP)
         # A scale that is NaN for its row's sake is that row's wherever it is kept.
         if (same | (np.isnan(kept) & np.isnan(emitted.scale))).all():
             return _kept(facts, tensor, due, np.asarray(kept), f"those {words}", {})
     return None
+
+
+def _late(due: Floats, kept: Floats) -> Iterator[tuple[str, Floats]]:
+    """Scales kept one head, or one token, late: what the first has is one number, whatever it is."""
+    first = np.unique(kept[:, 0] if due.ndim > 1 else kept)
+    if due.ndim > 1 and due.shape[1] > 1 and len(first) == 1:
+        yield f"of the head before, {first[0]:g} for the first", np.concatenate((kept[:, :1], due[:, :-1]), axis=1)
+    first = np.unique(kept[:1])
+    if len(due) > ORDERED and len(first) == 1:
+        yield f"of the token before, {first[0]:g} for the first", np.concatenate((kept[:1], due[:-1]))
 
 
 def kept_in_another_order(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -84,16 +99,71 @@ def kept_amax(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
 
 
 def kept_times(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """The scale times a constant kept, recovered from the scales."""
+    """The scale times a constant kept, recovered from the scales; where all are alike, from those of both tensors."""
     due = due_scales(facts, tensor, emitted)
     if due is None or emitted.scale is None or due.shape != emitted.scale.shape:
         return None
-    some = np.isfinite(due) & np.isfinite(emitted.scale) & (due > 0) & (emitted.scale > 0)
-    if len(np.unique(due[some])) < 2:
-        return None
-    factor = float(np.median(emitted.scale[some].astype(np.float64) / due[some]))
+    mine, theirs = _quotients(facts, tensor), _quotients(facts, "v" if tensor == "k" else "k")
+    if len(np.unique(mine[0])) < 2:
+        mine = (np.concatenate((mine[0], theirs[0])), np.concatenate((mine[1], theirs[1])))
+        same = np.ptp(mine[1]) <= UNDECLARED_ULPS * ULP * np.max(mine[1]) if len(mine[1]) else False
+        if not same or (len(np.unique(mine[0])) < 2 and not _near_power(float(mine[1][0]))):
+            return None
+    factor = float(np.median(mine[1]))
     kept = np.asarray(due * np.float32(factor), np.float32)
     return _kept(facts, tensor, due, kept, f"kept {factor:.7g} times as large as due", {"factor": factor})
+
+
+def _near_power(factor: float) -> bool:
+    """Whether a factor is one of the powers of two that an exponent is off by: one quotient is always some number."""
+    return factor in {2.0**power for power in range(-NEAR, NEAR + 1)}
+
+
+def _quotients(facts: Facts, tensor: Tensor) -> tuple[Floats, npt.NDArray[np.float64]]:
+    """A tensor's scales that are due, and by what the kept ones are larger; those that are numbers above zero."""
+    emitted = facts.emitted(tensor)
+    due = due_scales(facts, tensor, emitted)
+    if due is None or emitted.scale is None or due.shape != emitted.scale.shape:
+        return np.zeros(0, np.float32), np.zeros(0)
+    some = np.isfinite(due) & np.isfinite(emitted.scale) & (due > 0) & (emitted.scale > 0)
+    return due[some], emitted.scale[some].astype(np.float64) / due[some]
+
+
+def kept_constant(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """One number kept for all scales, where unlike ones are due."""
+    due = due_scales(facts, tensor, emitted)
+    if due is None or emitted.scale is None or due.shape != emitted.scale.shape:
+        return None
+    found = np.unique(emitted.scale)
+    if len(found) != 1 or len(np.unique(due)) < ORDERED:
+        return None
+    kept = np.full_like(due, found[0])
+    return _kept(facts, tensor, due, kept, f"not kept: {found[0]:g} stands for all of them", {"value": float(found[0])})
+
+
+def kept_in_other_bytes(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """Right scales whose four bytes, or two halves, are stored the other way round."""
+    rule, due = computed(facts, emitted), None if emitted.scale is None else facts.own(tensor).scale
+    if rule is None or due is None or emitted.scale is None or rule.dtype != "fp32" or due.shape != emitted.scale.shape:
+        return None
+    for words, turned in (("bytes", _bytes_turned), ("halves", _halves_turned)):
+        back = turned(emitted.scale)
+        with np.errstate(invalid="ignore"):
+            near = np.abs(back - due) <= np.abs(due) * np.float32(UNDECLARED_ULPS * ULP)
+        # What is due may be off by an ulp: the bytes of that are others.
+        kept = np.where(near, emitted.scale, turned(due))
+        if near.any():
+            return _kept(facts, tensor, due, kept, f"stored with their {words} the other way round", {})
+    return None
+
+
+def _bytes_turned(scale: Floats) -> Floats:
+    return np.asarray(np.ascontiguousarray(scale).view(np.uint32).byteswap().view(np.float32), np.float32)
+
+
+def _halves_turned(scale: Floats) -> Floats:
+    bits = np.ascontiguousarray(scale).view(np.uint32)
+    return np.asarray((bits << np.uint32(16)) | (bits >> np.uint32(16)), np.uint32).view(np.float32)
 
 
 def _kept(

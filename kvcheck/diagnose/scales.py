@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvcheck.diagnose.fault import Fault
+from kvcheck.diagnose.given_heads import by_element, by_token
 from kvcheck.diagnose.narrowed import (
     narrow_arithmetic,
     rounded_amax,
@@ -16,7 +17,9 @@ from kvcheck.diagnose.populations import POPULATIONS, RECOVERED, with_what_follo
 from kvcheck.diagnose.scale_fault import ScaleFault
 from kvcheck.diagnose.scale_kept import (
     kept_amax,
+    kept_constant,
     kept_in_another_order,
+    kept_in_other_bytes,
     kept_inverted,
     kept_of_another_row,
     kept_times,
@@ -56,7 +59,7 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-swapped", (swapped,)),
     ScaleFault(
         "scale-misapplied",
-        (unapplied, inverted, twice, kept_inverted, kept_amax, kept_times),
+        (unapplied, inverted, twice, kept_inverted, kept_amax, kept_times, kept_constant),
         usual={"not applied": unapplied, "the wrong way round": inverted, "twice": twice},
     ),
     ScaleFault(
@@ -95,8 +98,8 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),
     ScaleFault("scale-address", (of_another_row, of_the_row_before, kept_of_another_row), usual={}, cost=2),
     # Any order is the last that is thought of: a rule that gives the same scales says more.
-    ScaleFault("scale-address", (of_other_heads,), usual={}, cost=3),
-    ScaleFault("scale-layout", (kept_in_another_order,), usual={}, cost=2),
+    ScaleFault("scale-address", (of_other_heads, by_element, by_token), usual={}, cost=3),
+    ScaleFault("scale-layout", (kept_in_another_order, kept_in_other_bytes), usual={}, cost=2),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
     ScaleFault(
         "double-rounding-fp16", (rounded_source("fp16"), rounded_values("fp16"), narrow_arithmetic("fp16")), usual={}

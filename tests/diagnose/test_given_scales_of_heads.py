@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 from judge.emulate import Kernel, Memory, e4m3, emulate
 
@@ -11,6 +14,8 @@ from kvcheck.diagnose import diagnose
 from kvcheck.draw import scales
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Diagnosis
+
+Indices = npt.NDArray[np.int64]
 
 CONTRACT = Contract(scale=Given("head"))
 
@@ -71,3 +76,56 @@ def test_a_rule_that_has_a_name_comes_first(order: list[int], says: str) -> None
 def test_scales_that_are_no_head_s_have_no_order(times: float) -> None:
     """Twice each scale is another head's for some heads, and for one of them nobody's."""
     assert found([0, 1, 2, 3], times).fault != "scale-address"
+
+
+def by_map(which: Callable[[int, int, int], Indices], heads: int = 3) -> tuple[Diagnosis, ...]:
+    """What is named where V's element (token, head, dim) is divided by the scale of head `which`, `[heads, dim]`."""
+
+    def kernel(memory: Memory) -> None:
+        for tensor, base in (("k", "2^-3"), ("v", "2^-4")):
+            scale, x = scales.given(base, "head", heads), memory.read(tensor)
+            for token, slot in enumerate(memory.slots.tolist()):
+                own = np.broadcast_to(np.arange(heads)[:, None], x.shape[1:])
+                used = own if tensor == "k" else which(token, heads, x.shape[2])
+                memory.write(f"{tensor}_codes", slot, e4m3(x[token] / scale[used]))
+
+    emission = emulate(kernel, Case(heads=heads, head_dim=80, k_scale="2^-3", v_scale="2^-4"), CONTRACT)
+    return diagnose(emission, judge(emission))
+
+
+def lanes(heads: int, dim: int) -> Indices:
+    """The number of each element in its row, `[heads, dim]`."""
+    return np.arange(heads * dim).reshape(heads, dim)
+
+
+def rows(which: Indices, dim: int) -> Indices:
+    """One number a head for all its elements."""
+    return np.broadcast_to(which[:, None], (len(which), dim))
+
+
+@pytest.mark.parametrize(
+    ("which", "says"),
+    [
+        (lambda t, h, d: rows(np.full(h, t % h), d), "the scale of head t % heads for token t"),
+        (lambda t, h, d: rows(np.full(h, min(t, h - 1)), d), "head t for token t, the last one's beyond them"),
+        (lambda t, h, d: rows((t + np.arange(h)) % h, d), "the scale of head (t + h) % heads for token t, head h"),
+        (lambda t, h, d: rows((t * h + np.arange(h)) // 8, d), "the scale of head r // tokens for row r"),
+        (lambda t, h, d: rows((np.arange(h) + t * t // 2) % h, d), "token by token: token 2, head 0 has 2's and so on"),
+        (lambda t, h, d: np.minimum(lanes(h, d) // 128, h - 1), "where head_dim is 128, not 80"),  # noqa: ARG005
+        (lambda t, h, d: lanes(h, d) % h, "the scale of head e % heads for the row's element e"),  # noqa: ARG005
+    ],
+)
+def test_a_map_of_tokens_or_elements_is_named(which: Callable[[int, int, int], Indices], says: str) -> None:
+    """Each row, or element, has some head's scale: every wrong code is explained, and K has none."""
+    (first,) = by_map(which)
+    assert (first.fault, first.tensor, first.explains) == ("scale-address", "v", first.of)
+    assert says in first.says
+
+
+def test_a_map_needs_all_its_rows() -> None:
+    """Where one row of a token has a scale of its elements' own, no map of rows gives it."""
+
+    def which(token: int, heads: int, dim: int) -> Indices:
+        return lanes(heads, dim) * 7 % heads if token == 3 else rows(np.full(heads, token % heads), dim)
+
+    assert all(each.fault != "scale-address" for each in by_map(which))

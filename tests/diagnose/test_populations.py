@@ -122,3 +122,66 @@ def test_one_block_and_one_head_have_no_other() -> None:
         emission = emulate(store(half, group), case, contract)
         found = diagnose(emission, judge(emission))
         assert not any("block" in each.says or "head" in each.says for each in found)
+
+
+def last_by_the_one_before(x: Floats) -> Floats:
+    """Each block's own amax, but that the last block has the one before's."""
+    return np.asarray(blocks(x)[:, :, [0, 1, 2, 2]])
+
+
+@pytest.mark.parametrize("tokens", [1, 6])
+def test_blocks_that_have_another_s_amax_are_named_with_it(tokens: int) -> None:
+    """The last block's scale and codes are explained, and no other is wrong."""
+    case = Case(tokens=tokens, heads=3, head_dim=128)
+    emission = emulate(store(last_by_the_one_before, BLOCK), case, BLOCKS)
+    found = diagnose(emission, judge(emission))
+    assert [each.fault for each in found] == ["amax-population"] * 2
+    assert all("other blocks' elements: block 3 has 2's, and its codes are theirs" in each.says for each in found)
+    assert all(each.explains == each.of > 0 and each.evidence["order"] == [0, 1, 2, 2] for each in found)
+
+
+ROWS = Contract(scale=Computed("token_head"))
+
+
+def by_rows(amax: Amax) -> Kernel:
+    """A store of one scale a token and head."""
+
+    def run(memory: Memory) -> None:
+        for tensor in ("k", "v"):
+            x = memory.read(tensor)
+            scale = np.asarray(amax(np.abs(x)) / np.float32(448), np.float32)
+            codes = e4m3(x / scale[:, :, None])
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot, codes[token])
+                memory.write(f"{tensor}_scales", slot, scale[token])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("amax", "fault", "words"),
+    [
+        (lambda x: x.reshape(6, 128, 3).max(axis=1), "amax-population", "the token's elements, dealt to its heads"),
+        (lambda x: x.max(axis=2)[[0, 0, 0, 0, 4, 4]], "amax-population", "the first of every 4 tokens"),
+        (lambda x: x.max(axis=2)[[0] * 6], "amax-population", "the first token, and its codes are theirs"),
+        (lambda x: x.max(axis=2)[:, [1, 1, 0]], "amax-population", "head 0 has 1's, head 2 has 0's"),
+    ],
+)
+def test_a_population_of_other_rows_is_named(amax: Amax, fault: str, words: str) -> None:
+    """Every wrong scale and code is explained."""
+    emission = emulate(by_rows(amax), CASE, ROWS)
+    found = diagnose(emission, judge(emission))
+    assert [each.fault for each in found] == [fault] * 2
+    assert all(words in each.says and each.explains == each.of > 0 for each in found)
+
+
+def test_a_map_that_no_head_s_amax_gives_is_none() -> None:
+    """Of three heads two have each other's scale, and one has its own halved: nothing is said of other heads."""
+
+    def amax(x: Floats) -> Floats:
+        found = x.max(axis=2)[:, [1, 0, 2]]
+        found[:, 2] *= np.float32(0.5)
+        return np.asarray(found)
+
+    emission = emulate(by_rows(amax), CASE, ROWS)
+    assert not any("other heads" in each.says for each in diagnose(emission, judge(emission)))

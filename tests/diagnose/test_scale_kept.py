@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from judge.emulate import COMPUTED, amax_scale, emulate
@@ -57,3 +59,56 @@ def test_a_scale_that_is_nobody_s_spoils_the_order() -> None:
     emission = emulate(kernel(kept([2, 0, 1, 4, 3], 1.5), "v"), Case(tokens=8, heads=5, head_dim=64))
     facts = Facts(emission, COMPUTED, judge(emission))
     assert kept_in_another_order(facts, "v", facts.emitted("v")) is None
+
+
+def beside(keep: Callable[[Floats], Floats], case: Case, tensors: str = "v") -> tuple[Diagnosis, ...]:
+    """What is named where other numbers are kept beside codes of the right scales."""
+
+    def rule(x: Floats) -> tuple[Floats, Floats]:
+        scale = amax_scale(x)
+        return keep(scale), np.asarray(x / scale[:, :, None], np.float32)
+
+    emission = emulate(kernel(rule, tensors), case)
+    return diagnose(emission, judge(emission))
+
+
+def halves(scale: Floats) -> Floats:
+    """The two halves of each number exchanged."""
+    return np.ascontiguousarray(
+        np.ascontiguousarray(scale).view(np.uint16)[..., ::1].reshape(*scale.shape, 2)[..., ::-1]
+    ).view(np.float32)[..., 0]
+
+
+WIDE = Case(tokens=6, heads=3, head_dim=64, dtype="fp32")
+LATE = Case(tokens=6, heads=1, head_dim=64, dtype="fp32")
+
+
+@pytest.mark.parametrize(
+    ("keep", "case", "fault", "words"),
+    [
+        (lambda s: np.concatenate((np.ones_like(s[:, :1]), s[:, :-1]), axis=1), WIDE, "scale-address",
+         "those of the head before, 1 for the first"),
+        (lambda s: np.concatenate((np.ones_like(s[:1]), s[:-1])), WIDE, "scale-address",
+         "those of the token before, 1 for the first"),
+        (lambda s: np.full_like(s, 1), LATE, "scale-misapplied", "not kept: 1 stands for all of them"),
+        (lambda s: s.view(np.uint32).byteswap().view(np.float32), WIDE, "scale-layout",
+         "stored with their bytes the other way round"),
+        (halves, WIDE, "scale-layout", "stored with their halves the other way round"),
+        (lambda s: s * np.float32(2), WIDE, "scale-misapplied", "kept 2 times as large as due"),
+    ],
+)  # fmt: skip
+def test_what_is_kept_for_a_scale_is_told(keep: Callable[[Floats], Floats], case: Case, fault: str, words: str) -> None:
+    """Codes are right, and every wrong scale is explained."""
+    (first,) = beside(keep, case)
+    assert (first.fault, first.tensor, first.explains) == (fault, "v", first.of)
+    assert words in first.says
+
+
+ALIKE = Case(tokens=4, heads=1, head_dim=64, dtype="fp32", k_values="overflow*2^-3", v_values="overflow*2^-3")
+
+
+@pytest.mark.parametrize(("times", "said"), [(2.0, True), (0.125, True), (3.0, False), (64.0, False)])
+def test_scales_that_are_all_alike_tell_a_power_of_two_alone(times: float, said: bool) -> None:
+    """One number is any other times something: it is said where an exponent may have been off by a little."""
+    found = beside(lambda scale: np.asarray(scale * np.float32(times)), ALIKE, "kv")
+    assert any("as large as due" in each.says for each in found) is said
