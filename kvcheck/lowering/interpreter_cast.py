@@ -22,6 +22,7 @@ from kvcheck.formats.cast import bf16_patterns, fp16_patterns
 from kvcheck.formats.decode import decode
 from kvcheck.lowering import (
     interpreter_bf16,
+    interpreter_checks,
     interpreter_extern,
     interpreter_patches,
     interpreter_scalars,
@@ -38,6 +39,10 @@ Conversion: TypeAlias = Callable[[npt.NDArray[np.generic], "TritonType", "Triton
 FORMATS = {"fp8e4nv": "e4m3fn", "fp8e5": "e5m2", "fp8e4b8": "e4m3fnuz", "fp8e5b16": "e5m2fnuz"}
 #: Those that NVIDIA's cast can produce, and so the models speak of.
 ENCODED = ("fp8e4nv", "fp8e5")
+#: What else is put in the place of the interpreter's own.
+_PARTS = (
+    interpreter_scalars, interpreter_bf16, interpreter_patches, interpreter_types, interpreter_checks, interpreter_extern,
+)  # fmt: skip
 WIDE: dict[str, Source] = {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
 
 
@@ -59,11 +64,8 @@ def install(arch: str) -> None:
     with contextlib.suppress(ImportError, AttributeError):
         module = _interpreter()
         setattr(module, "_convert_float", conversion(model))  # noqa: B010 - a private name, set on purpose
-        interpreter_scalars.replace(module)
-        interpreter_bf16.replace(module)
-        interpreter_patches.replace(module)
-        interpreter_types.replace(module)
-        interpreter_extern.replace(module)
+        for part in _PARTS:
+            part.replace(module)
 
 
 @contextlib.contextmanager
@@ -79,11 +81,8 @@ def corrected(arch: str) -> Iterator[None]:
         yield
     finally:
         setattr(module, "_convert_float", before)  # noqa: B010
-        interpreter_scalars.restore(module)
-        interpreter_bf16.restore(module)
-        interpreter_patches.restore(module)
-        interpreter_types.restore(module)
-        interpreter_extern.restore(module)
+        for part in _PARTS:
+            part.restore(module)
 
 
 def _interpreter() -> ModuleType:

@@ -1,8 +1,8 @@
-"""Triton's interpreter without its second patch. The only place that touches how it puts its own functions in.
+"""Triton's interpreter with its patches kept. The only place that touches how it puts its own functions in.
 
-A launch puts the interpreter's functions in the place of the language's; so does, once more, every call of a device
-function in it, which finds nothing left to replace and takes a fifth of the time. `_patch_lang` and `_LangPatchScope`
-are private: on a Triton without them nothing changes.
+A launch puts the interpreter's functions in the place of the language's, which it goes through name by name to find
+them; the next launch finds the same. So does, once more, every call of a device function, which finds nothing left to
+replace. `_patch_lang` and `_LangPatchScope` are private: on a Triton without them nothing changes.
 """
 
 from __future__ import annotations
@@ -25,26 +25,63 @@ class Function(Protocol):
     __globals__: dict[str, object]
 
 
-Patch: TypeAlias = Callable[[Function], object]
+class Scope(Protocol):
+    """What a launch has replaced, to be put back behind it."""
+
+    def set_attr(self, obj: object, name: str, value: object) -> None:
+        """Replace a member."""
+
+
+Patch: TypeAlias = Callable[[Function], Scope]
+#: By owner and name: the owner, what stood there at first, and what was put there.
+Found: TypeAlias = dict[tuple[int, str], tuple[object, object, object]]
 
 
 def replace(module: ModuleType) -> None:
-    """Make the interpreter patch what is not patched yet. A second call changes nothing."""
+    """Make the interpreter patch what is not patched yet, as it did before. A second call changes nothing."""
     original: Patch | None = vars(module).get(_NAME)
-    scope: Callable[[], object] | None = vars(module).get("_LangPatchScope")
+    scope: Callable[[], Scope] | None = vars(module).get("_LangPatchScope")
     language = vars(module).get("tl")
     if original is None or scope is None or language is None or replaced.is_replaced(original):
         return
+    absent = vars(module).get("_MISSING")
+    kept: dict[tuple[int, ...], Found] = {}
 
-    def patch(function: Function) -> object:
+    def patch(function: Function) -> Scope:
         modules = [value for value in function.__globals__.values() if value is language or value is language.core]
         samples = [getattr(module, _OF_MODULES, None) for module in modules]
         # A module may have stayed patched when a launch ended; the tensors' class never does.
         samples.append(getattr(language.core.tensor, _OF_TENSORS, None))
-        unpatched = any(language.core.is_builtin(sample) for sample in samples)
-        return original(function) if unpatched or not modules else scope()
+        if modules and not any(language.core.is_builtin(sample) for sample in samples):
+            return scope()
+        seen = tuple(map(id, modules))
+        if _stands(kept.get(seen, {}), absent):
+            return _again(scope(), kept[seen])
+        done = original(function)
+        kept[seen] = _found(done)
+        return done
 
     replaced.put(module, _NAME, patch)
+
+
+def _found(done: Scope) -> Found:
+    """What a scope has replaced. Of what it replaced twice, what stood there first and what stands there now."""
+    found: Found = {}
+    for owner, name, before in getattr(done, "_changes", ()):
+        found.setdefault((id(owner), name), (owner, before, getattr(owner, name)))
+    return found
+
+
+def _stands(found: Found, absent: object) -> bool:
+    """Whether everything is again as it was when it was replaced; `absent` is Triton's word for what was not there."""
+    members = found.items()
+    return bool(found) and all(getattr(owner, name, absent) is before for (_, name), (owner, before, _) in members)
+
+
+def _again(scope: Scope, found: Found) -> Scope:
+    for (_, name), (owner, _, value) in found.items():
+        scope.set_attr(owner, name, value)
+    return scope
 
 
 def restore(module: ModuleType) -> None:

@@ -2,8 +2,9 @@
 
 For every tensor that a kernel computes the interpreter makes a type, which it names and checks anew, wraps each number
 of its shape, and looks for numpy's type in a table that it builds for that: nearly half of a launch. All of it follows
-from the type alone, and is kept here with it. `_get_np_dtype` is private, as is what types and tensors are made of.
-Seen to work on triton 3.7 and 3.9; where shapes are lists, as on 3.2, or tensors have more to them, nothing is kept.
+from the type alone, and is kept here with it. Types are compared by their names, though most are the very same.
+`_get_np_dtype` is private, as is what types and tensors are made of. Seen to work on triton 3.7 and 3.9; where shapes
+are lists, as on 3.2, or tensors have more to them, nothing is kept.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ class Tensor(Protocol):
 class Block(Protocol):
     """Triton's type of a block."""
 
-    shape: Iterable[object]
+    shape: object
 
 
 InitTensor: TypeAlias = Callable[[Tensor, object, Type], None]
 InitBlock: TypeAlias = Callable[..., None]
+Equal: TypeAlias = Callable[[object, object], bool]
 
 
 def replace(module: ModuleType) -> None:
@@ -56,6 +58,9 @@ def replace(module: ModuleType) -> None:
     for kind, kept in ((core.tensor, _tensor), (core.block_type, _block_type(core))):
         if not replaced.is_replaced(kind.__init__):
             replaced.put(kind, "__init__", kept(kind.__init__))
+    equal = vars(core.dtype).get("__eq__")
+    if equal is not None and not replaced.is_replaced(equal):
+        replaced.put(core.dtype, "__eq__", _equal(equal))
 
 
 def restore(module: ModuleType) -> None:
@@ -63,6 +68,14 @@ def restore(module: ModuleType) -> None:
     replaced.restore(module, _NUMPY)
     for kind in (module.tl.core.tensor, module.tl.core.block_type):
         replaced.restore(kind, "__init__")
+    replaced.restore(module.tl.core.dtype, "__eq__")
+
+
+def _equal(original: Equal) -> Equal:
+    def equal(self: object, other: object) -> bool:
+        return self is other or original(self, other)
+
+    return equal
 
 
 def _numpy_type(original: Callable[[Type], object]) -> Callable[[Type], object]:
@@ -90,9 +103,10 @@ def _tensor(original: InitTensor) -> InitTensor:
 
 
 def _block_type(core: ModuleType) -> Callable[[InitBlock], InitBlock]:
-    """Equal types of blocks share their attributes, where the name tells what they are blocks of."""
+    """Equal types of blocks share their attributes, where the name tells what they are blocks of; equal shapes one."""
     named, shapes = (core.dtype, core.pointer_type), (list, tuple, getattr(core, "tuple", tuple))
     known: dict[tuple[object, ...], dict[str, Any]] = {}
+    of_sizes: dict[tuple[object, ...], object] = {}
 
     def kept(original: InitBlock) -> InitBlock:
         def init(self: Block, element_ty: Type, shape: Iterable[object], *more: object) -> None:
@@ -108,6 +122,7 @@ def _block_type(core: ModuleType) -> Callable[[InitBlock], InitBlock]:
                 return
             original(self, element_ty, shape)
             if not isinstance(self.shape, list):
+                self.shape = of_sizes.setdefault(key[2:], self.shape)
                 known[key] = vars(self)
 
         return init

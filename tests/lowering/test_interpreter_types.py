@@ -43,7 +43,9 @@ def test_bytes_are_the_same_with_and_without(case: Case) -> None:
 def test_own_functions_are_given_back() -> None:
     """Behind the block types and tensors are made by Triton alone; a second replacement changes nothing."""
     module = _private()
-    owners = ((core.tensor, "__init__"), (core.block_type, "__init__"), (module, "_get_np_dtype"))
+    owners = (
+        (core.tensor, "__init__"), (core.block_type, "__init__"), (core.dtype, "__eq__"), (module, "_get_np_dtype"),
+    )  # fmt: skip
     before = [vars(owner)[name] for owner, name in owners]
     with corrected("sm_90"):
         inside = [vars(owner)[name] for owner, name in owners]
@@ -82,6 +84,18 @@ def test_equal_types_are_made_once_and_unlike_ones_are_not_mixed_up() -> None:
             _type(tl.int32, 3)
         with pytest.raises(TypeError):
             core.block_type(tl.int32, [])
+
+
+def test_blocks_of_one_shape_share_it_and_types_are_equal_by_name() -> None:
+    """Whatever they are blocks of; a type made anew is equal to the one that Triton has."""
+    with corrected("sm_90"):
+        shapes = [_type(element, 4, 8).shape for element in (tl.int32, tl.float32, core.pointer_type(tl.int8))]
+        assert all((shape is shapes[0]) == _shares() for shape in shapes[1:])
+        assert _type(tl.int32, 8, 4).shape is not shapes[0]
+        assert core.dtype("int32") == tl.int32
+        assert core.dtype("int32") != tl.uint32
+        assert tl.int32 != "int32"
+        assert hash(core.dtype("int32")) == hash(tl.int32)
 
 
 def test_a_tensor_has_the_shape_and_type_of_its_type() -> None:
