@@ -2,8 +2,10 @@
 
 `python benchmarks/isolation.py [--cases 300] [-j 8] [--fresh 24] [--alone 6]`. On a GPU the floor is a process that
 does nothing but `cuInit` and retain the primary context, as many at a time; without one it is two bare processes at
-once, making the same launches in a loop. The start of what stays for a whole run is left out: of the nursery and the
-judges, and of the two bare ones. Fresh interpreters are measured on a sample, and scaled to all cases: said.
+once, making the same launches in a loop: in Triton's interpreter as it is shipped, which is what anybody would have,
+and, said beside it, in the corrected and faster one that kvcheck makes of it. The start of what stays for a whole run
+is left out: of the nursery and the judges, and of the two bare ones. Fresh interpreters are measured on a sample, and
+scaled to all cases: said.
 `--growth` measures, in place of all this, one case at 8 to 131072 tokens, and 100, 1 000 and 5 000 one-token cases.
 """
 
@@ -69,9 +71,12 @@ def floor_of_contexts(count: int, jobs: int) -> float:
     return time.perf_counter() - began
 
 
-def floor_of_loops(case: Case, count: int) -> float:
-    """Seconds for the launches of `count` cases in two bare processes at once, half each; their start left out."""
-    command = [sys.executable, __file__, "--bare", f"{case.tokens},{case.heads}", str(count // 2)]
+def floor_of_loops(case: Case, count: int, interpreter: str) -> float:
+    """Seconds for the launches of `count` cases in two bare processes at once, half each; their start left out.
+
+    `interpreter` is Triton's as `shipped`, or kvcheck's `own`.
+    """
+    command = [sys.executable, __file__, "--bare", interpreter, f"{case.tokens},{case.heads}", str(count // 2)]
     env = {**os.environ, **SINGLE_THREAD, "TRITON_INTERPRET": "1"}
     both = [
         subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
@@ -89,7 +94,7 @@ def floor_of_loops(case: Case, count: int) -> float:
     return time.perf_counter() - began
 
 
-def bare(shape: str, count: int) -> int:
+def bare(interpreter: str, shape: str, count: int) -> int:
     """Make three launches a case in a loop, on memory that is placed once: nothing is filled, kept or judged."""
     import torch  # noqa: PLC0415
 
@@ -100,7 +105,8 @@ def bare(shape: str, count: int) -> int:
     from kvcheck.memory.place import place  # noqa: PLC0415
     from kvcheck.run.case import caller  # noqa: PLC0415
 
-    install("sm_90")
+    if interpreter == "own":
+        install("sm_90")
     tokens, heads = map(int, shape.split(","))
     case = replaced(SEED if tokens > 1 else ONE, tokens=tokens, heads=heads)
     placement = place(case, store.contract, store.form, store.accepts, cuda=False)
@@ -163,7 +169,7 @@ def growth(nursery: Nursery, jobs: int, longest: int, counts: Sequence[int]) -> 
 def _floor(case: Case, asked: argparse.Namespace, *, cuda: bool) -> float:
     """Seconds a case at the floor."""
     count = asked.floor or asked.cases
-    return (floor_of_contexts(count, asked.jobs) if cuda else floor_of_loops(case, count)) / count
+    return (floor_of_contexts(count, asked.jobs) if cuda else floor_of_loops(case, count, "shipped")) / count
 
 
 def compare(name: str, nursery: Nursery, case: Case, asked: argparse.Namespace) -> None:
@@ -180,6 +186,9 @@ def compare(name: str, nursery: Nursery, case: Case, asked: argparse.Namespace) 
     print(f"  floor, {kind:14} {floor * 1000:8.1f} and {again * 1000:.1f} {said}")
     ratio = taken / count * 2 / (floor + again)
     print(f"  kvcheck               {taken / count * 1000:8.1f} ms a case; {ratio:.2f} x the floor")
+    if not cuda:
+        own = floor_of_loops(case, asked.floor or count, "own") / (asked.floor or count)
+        print(f"  loops in its own      {own * 1000:8.1f} ms a case; kvcheck takes {taken / count / own:.2f} x that")
     if asked.fresh:
         side = fresh(nursery, cases[: asked.fresh], jobs) / asked.fresh
         print(
@@ -204,10 +213,10 @@ def main() -> int:
     parser.add_argument(
         "--counts", type=int, nargs="*", default=(100, 1000, 5000), help="cases of one token of --growth"
     )
-    parser.add_argument("--bare", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--bare", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.bare:
-        return bare(asked.bare[0], int(asked.bare[1]))
+        return bare(asked.bare[0], asked.bare[1], int(asked.bare[2]))
     began = time.perf_counter()
     with Nursery("store", replace(Options(), jobs=asked.jobs)) as nursery:
         facts = nursery.hello.environment

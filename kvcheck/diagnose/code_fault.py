@@ -22,7 +22,7 @@ from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Bytes, Facts, Floats, Mask, Stored
 from kvcheck.diagnose.groups import ULP, encoded
 from kvcheck.diagnose.match import PROOF, SHARE
-from kvcheck.diagnose.prospect import fails
+from kvcheck.diagnose.prospect import either, fails
 from kvcheck.formats.apply import apply_scale, contract_format
 from kvcheck.formats.scale import element_scales
 from kvcheck.formats.spec import Format
@@ -126,8 +126,8 @@ class CodeFault:
         """Whether a form leaves a code in K or V that may not be; only of forms that the contract admits."""
         shown: dict[str, bool] = {}
         for name, forms in self._usual.items():
-            found = [shows for tensor in TENSORS if (shows := self._shows(facts, tensor, forms)) is not None]
-            shown |= {name: any(found)} if found else {}
+            found = either(self._shows(facts, tensor, forms) for tensor in TENSORS)
+            shown |= {} if found is None else {name: found}
         return shown
 
     def _shows(self, facts: Facts, tensor: Tensor, forms: Sequence[Form]) -> bool | None:

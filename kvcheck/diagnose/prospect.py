@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from kvcheck.contract import Computed
 from kvcheck.diagnose.facts import Facts, Floats, Mask, Stored
 from kvcheck.diagnose.taken import Taken
 from kvcheck.schema import Tensor
+
+
+def either(shows: Iterable[bool | None]) -> bool | None:
+    """True as soon as one of K and V shows it; None where neither can: what is not asked for is not computed."""
+    found = None
+    for each in shows:
+        if each:
+            return True
+        found = each if found is None else found
+    return found
 
 
 def fails(facts: Facts, tensor: Tensor, stored: Stored, free: Mask | None = None) -> bool:

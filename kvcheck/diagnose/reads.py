@@ -66,6 +66,8 @@ class ReadFault:
             for each in self._usual(facts, source):
                 if each.usual is not None and not shown[each.usual]:
                     shown[each.usual] = shows(facts, source, each)
+                    if all(shown.values()):
+                        return shown
         return shown
 
     def explanations(self, facts: Facts) -> list[Explanation]:

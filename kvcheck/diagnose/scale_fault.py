@@ -18,7 +18,7 @@ from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Floats, Mask, Stored
 from kvcheck.diagnose.groups import by_kept_scales, encoded, kept_by, legal_by, spread, whole
 from kvcheck.diagnose.match import PROOF
-from kvcheck.diagnose.prospect import fails, fails_scales
+from kvcheck.diagnose.prospect import either, fails, fails_scales
 from kvcheck.formats.apply import apply_scale, contract_format
 from kvcheck.formats.magnitude import magnitudes
 from kvcheck.schema import Tensor
@@ -75,8 +75,8 @@ class ScaleFault:
         """Whether a form leaves a byte in K or V that may not be; only of forms that the contract admits."""
         shown: dict[str, bool] = {}
         for name, form in self._usual.items():
-            found = [shows for tensor in TENSORS if (shows := _shows(facts, tensor, form)) is not None]
-            shown |= {name: any(found)} if found else {}
+            found = either(_shows(facts, tensor, form) for tensor in TENSORS)
+            shown |= {} if found is None else {name: found}
         return shown
 
     def explanations(self, facts: Facts) -> list[Explanation]:

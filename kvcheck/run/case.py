@@ -36,6 +36,9 @@ from kvcheck.run.untouched import TamperedError, replaced
 from kvcheck.run.witness import Witness
 from kvcheck.schema import ITEMSIZE, Case, Change, Emission, Launch, Placement, Tensor
 
+#: Bytes of a note on how far the case is: as many for each, so that no part of an earlier one is left.
+NOTE = 24
+
 Rows: TypeAlias = dict[str, tuple[int, npt.NDArray[np.int64]]]
 
 
@@ -114,10 +117,11 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
 
 
 def _note(stage: Path, what: str) -> None:
+    # Over what stands there: of a file that is cut to nothing, ext4 writes what follows to the disk at once.
     try:
-        file = os.open(stage, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        file = os.open(stage, os.O_WRONLY | os.O_CREAT, 0o644)
         try:
-            os.write(file, what.encode())
+            os.write(file, what.encode().ljust(NOTE))
         finally:
             os.close(file)
     except OSError as error:

@@ -219,7 +219,7 @@ def _last_words(log: IO[bytes], status: int) -> str:
 
 
 def _environment(device: str) -> dict[str, str]:
-    """The nursery's environment: one thread, large pages, no CUDA at a mere look. it finds its kernels' folder."""
+    """The nursery's: one thread, large pages, and no CUDA at a mere look. Where kernels are kept it finds out."""
     env = {**os.environ, **SINGLE_THREAD, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "PYTHONUNBUFFERED": "1"}
     env |= visible(device, os.environ) | asking_for_large_pages(os.environ.get("GLIBC_TUNABLES"))
     for name in ("TRITON_INTERPRET", "TRITON_OVERRIDE_ARCH"):

@@ -301,7 +301,7 @@ def _ending(ended: Ended, folder: Path) -> str:
 
 def _stage(folder: Path) -> str:
     try:
-        return (folder / STAGE).read_text(encoding="utf-8") or "an unknown stage"
+        return (folder / STAGE).read_text(encoding="utf-8").strip() or "an unknown stage"
     except OSError:
         return "the child's own start"
 
