@@ -41,8 +41,13 @@ FORMATS = {"fp8e4nv": "e4m3fn", "fp8e5": "e5m2", "fp8e4b8": "e4m3fnuz", "fp8e5b1
 ENCODED = ("fp8e4nv", "fp8e5")
 #: What else is put in the place of the interpreter's own.
 _PARTS = (
-    interpreter_scalars, interpreter_bf16, interpreter_patches, interpreter_types, interpreter_checks, interpreter_extern,
-)  # fmt: skip
+    interpreter_scalars,
+    interpreter_bf16,
+    interpreter_patches,
+    interpreter_types,
+    interpreter_checks,
+    interpreter_extern,
+)
 WIDE: dict[str, Source] = {"fp32": "fp32", "bf16": "bf16", "fp16": "fp16"}
 
 
