@@ -32,10 +32,11 @@ _GRANULARITY = re.compile(r"(token_head|token|head|tensor|block:[1-9][0-9]*)\Z")
 
 
 class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="computed"):
-    """The kernel computes the scale from the data: `derive(max(amax, eps), maximum)`.
+    """The kernel computes the scale from the data: `derive(max(amax, eps), maximum)`, or `derive(amax + eps, maximum)`.
 
     `granularity` is the population of one amax: `token_head`, `token`, `head`, `tensor` or `block:N` (N elements of
-    a row). `eps_on` says whether `eps` bounds the amax or the scale. `dtype` is the type the scale is rounded to
+    a row). `eps_on` says whether `eps` is that of the amax or of the scale, and `eps_as` whether it is the least value
+    there or added to each. `dtype` is the type the scale is rounded to
     before it is used and stored. `nan` says whether a NaN in the population is ignored or makes the scale NaN.
     `zero_row` overrides the scale of a population whose amax is zero. `ulps` overrides the error `derive` declares.
     """
@@ -44,6 +45,7 @@ class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="com
     maximum: float = 448.0
     eps: float = 0.0
     eps_on: Literal["amax", "scale"] = "amax"
+    eps_as: Literal["least", "added"] = "least"
     derive: Derive = "divide"
     dtype: Literal["fp32", "fp16", "bf16", "ue8m0"] = "fp32"
     nan: Literal["ignore", "propagate"] = "ignore"

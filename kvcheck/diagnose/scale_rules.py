@@ -1,4 +1,4 @@
-"""Scales by another rule than the contract's: another maximum, least value, rounding or arithmetic."""
+"""Scales by another rule than the contract's: another maximum, rounding or arithmetic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kvcheck.diagnose.groups import ULP, encoded
 from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.formats.apply import apply_scale
 from kvcheck.formats.cast import power_of_two_above, round_to
-from kvcheck.formats.scale import bounded, derived, element_scales, largest_magnitudes, right_scales
+from kvcheck.formats.scale import bounded, element_scales, largest_magnitudes, right_scales
 from kvcheck.schema import Tensor
 
 #: The constants that a pass speaks of: e4m3fnuz's largest, by far the most common one that is wrong, and a near one.
@@ -24,12 +24,8 @@ LARGEST_ALONE = 512.0
 UNDECLARED_ULPS = 4
 #: Wrong codes that may all lie beside ties by chance; of more, what share of the codes there.
 FEW, MOSTLY = 4, 0.6
-#: Unlike scales that show a constant which was added to all.
-SOME = 2
 #: How likely codes that went wrong by chance may be to lie beside ties all of them.
 CHANCE = 0.02
-#: Digits of a constant that somebody wrote.
-WRITTEN = 3
 
 
 def applied(facts: Facts, x: Floats, scale: Floats) -> Floats:
@@ -98,85 +94,12 @@ def _maximum(amax: Floats, scale: Floats) -> float | None:
     return nearest if nearest > 0 and not (alone and nearest > LARGEST_ALONE) else None
 
 
-def no_least(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """Nothing that keeps a scale from zero."""
-    rule = computed(facts, emitted)
-    if rule is None:
-        return None
-    says = "scales have no least value: rows of zeros, or of less than it, get smaller ones"
-    return by_rule(replace(rule, eps=0.0, zero_row=None), facts.values(tensor), says)
-
-
-def other_least(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """A larger least value, recovered from the wrong scales that are all one, where unlike ones are due.
-
-    Or, where those that are due are alike as well, where it is a number that somebody wrote.
-    """
-    rule = computed(facts, emitted)
-    if rule is None or emitted.scale is None:
-        return None
-    wrong, due = _wrong(facts, tensor), facts.own(tensor).scale
-    found = np.unique(emitted.scale[wrong])
-    if len(found) != 1 or not np.isfinite(found[0]) or found[0] <= 0 or wrong.sum() < 2:
-        return None
-    least = _shortest(float(found[0]) * (1.0 if rule.eps_on == "scale" else rule.maximum))
-    if len(np.unique(due[wrong])) < 2 and not _written(least):
-        return None
-    says = f"scales have a least value of {least:g} on the {rule.eps_on}, where {rule.eps:g} is due"
-    return by_rule(replace(rule, eps=least), facts.values(tensor), says, least=least, due=rule.eps)
-
-
-def least_of_the_other(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """The least value of the amax taken for that of the scale, or the reverse."""
-    rule = computed(facts, emitted)
-    if rule is None or not rule.eps:
-        return None
-    side = "scale" if rule.eps_on == "amax" else "amax"
-    says = f"scales have their least value, {rule.eps:g}, on the {side}; it is due on the {rule.eps_on}"
-    return by_rule(replace(rule, eps_on=side), facts.values(tensor), says, least=rule.eps)
-
-
-def least_added(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """A small number added to every scale, or to every amax, where the larger of the two is due."""
-    rule = computed(facts, emitted)
-    if rule is None or emitted.scale is None or rule.dtype != "fp32":
-        return None
-    amax = largest_magnitudes(rule, facts.values(tensor))
-    plain = grouped(derived(rule.derive, amax, np.float32(rule.maximum)))
-    some = np.isfinite(emitted.scale) & np.isfinite(plain) & (emitted.scale > 0)
-    if plain.shape != emitted.scale.shape or not some.any():
-        return None
-    apart = some & (np.abs(emitted.scale - plain) > np.abs(plain) * np.float32(2 * UNDECLARED_ULPS * ULP))
-    if len(np.unique(plain[apart])) < SOME:
-        return None  # whatever is off by so little is off by an arithmetic
-    # The smallest scale shows the number with most of its bits.
-    smallest = np.argmin(np.where(some, emitted.scale, np.inf))
-    found = float(emitted.scale.flat[smallest]) - float(plain.flat[smallest])
-    error = 8 * ULP * float(emitted.scale.flat[smallest]) / abs(found) if found else 0.0
-    for constant, what in ((found, "scale"), (found * rule.maximum, "amax")):
-        least = _shortest(constant, error)
-        if not 0 < least < 1:
-            continue
-        with np.errstate(all="ignore"):
-            on_amax = np.asarray(amax + np.float32(least), np.float32)
-            scale = (
-                grouped(derived(rule.derive, on_amax, np.float32(rule.maximum)))
-                if what == "amax"
-                else np.asarray(plain + np.float32(least), np.float32)
-            )
-            near = np.abs(emitted.scale - scale) <= np.abs(scale) * np.float32(UNDECLARED_ULPS * ULP)
-        if near[some].all():
-            says = f"scales have {least:g} added to the {what}, where the larger of the two is due"
-            return Made(grouped(scale), says, {"added": least}, ulps=UNDECLARED_ULPS)
-    return None
-
-
 def no_more_than(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """A largest scale, recovered from the wrong ones that are all one, less than is due."""
     rule = computed(facts, emitted)
     if rule is None or emitted.scale is None:
         return None
-    wrong, due = _wrong(facts, tensor), grouped(right_scales(rule, facts.values(tensor)))
+    wrong, due = wrong_scales(facts, tensor), grouped(right_scales(rule, facts.values(tensor)))
     found = np.unique(emitted.scale[wrong])
     if len(found) != 1 or not found[0] > 0 or due.shape != wrong.shape or len(np.unique(due[wrong])) < 2:
         return None
@@ -185,24 +108,6 @@ def no_more_than(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         return None
     says = f"scales are no more than {limit:g}, and larger ones are due"
     return Made(np.minimum(due, limit), says, {"limit": float(limit)}, ulps=rule.declared_ulps)
-
-
-def zero_rows_have(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """A scale of their own for rows of zeros."""
-    rule = computed(facts, emitted)
-    if rule is None or emitted.scale is None:
-        return None
-    amax = grouped(largest_magnitudes(rule, facts.values(tensor)))
-    zero = (amax == 0) if amax.shape == emitted.scale.shape else np.zeros(emitted.scale.shape, np.bool_)
-    found = np.unique(emitted.scale[zero])
-    if len(found) != 1 or not np.isfinite(found[0]):
-        return None
-    value = float(found[0])
-    # One row of zeros may have any scale for any reason.
-    if zero.sum() < 2 and not _written(_shortest(value)) and not _written(_shortest(value * rule.maximum)):
-        return None
-    says = f"scales are {value:g} for rows of zeros"
-    return by_rule(replace(rule, zero_row=value), facts.values(tensor), says, zero_row=value)
 
 
 def by_reciprocal(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -293,20 +198,7 @@ def _given(facts: Facts, tensor: Tensor) -> Floats | None:
     return None if facts.contract.scale is None else facts.given(tensor)
 
 
-def _wrong(facts: Facts, tensor: Tensor) -> Mask:
+def wrong_scales(facts: Facts, tensor: Tensor) -> Mask:
+    """Which scales are neither exact nor legal; of shape `[0, 0]` where none are kept."""
     found = facts.right(tensor).scales
     return np.zeros((0, 0), np.bool_) if found is None else ~found
-
-
-def _written(value: float) -> bool:
-    """Whether a constant has so few digits that somebody may have written it."""
-    return value == float(f"{value:.{WRITTEN - 1}e}")
-
-
-def _shortest(value: float, error: float = 8 * ULP) -> float:
-    """The number of fewest decimal digits that is `value` to within a share `error` of it."""
-    for digits in range(7):
-        short = float(f"{value:.{digits}e}")
-        if abs(short - value) <= error * abs(value):
-            return short
-    return value

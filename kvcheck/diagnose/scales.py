@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.given_heads import by_element, by_token
+from kvcheck.diagnose.least_values import (
+    larger_of_the_two,
+    least_added,
+    least_of_the_other,
+    no_least,
+    other_least,
+    zero_rows_have,
+)
 from kvcheck.diagnose.narrowed import (
     narrow_arithmetic,
     rounded_amax,
@@ -29,16 +37,11 @@ from kvcheck.diagnose.scale_rules import (
     by_reciprocal,
     exponent_of_amax,
     for_largest,
-    least_added,
-    least_of_the_other,
-    no_least,
     no_more_than,
-    other_least,
     other_maximum,
     power_below,
     power_nearest,
     within_ulps,
-    zero_rows_have,
 )
 from kvcheck.diagnose.scale_uses import (
     inverted,
@@ -92,7 +95,7 @@ SCALES: tuple[Fault, ...] = (
         ),
         usual={"to fp16 when kept": KEPT_FP16, "to bf16 when used": USED_BF16},
     ),
-    ScaleFault("zero-row", (no_least, other_least, least_of_the_other, least_added, zero_rows_have)),
+    ScaleFault("zero-row", (no_least, other_least, least_of_the_other, larger_of_the_two, least_added, zero_rows_have)),
     ScaleFault("approximate-division", (reciprocal, by_reciprocal)),
     # An error that is allowed for explains any code beside a tie: whatever gives the very codes is the better account.
     ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),

@@ -101,7 +101,8 @@ def scale_bounds(rule: Computed, x: Floats) -> tuple[Floats, Floats]:
     """The least and the greatest scale that `rule` allows for each population of `x` `[T, H, D]`, both included.
 
     Shaped and held as `right_scales`, which always lies between them. Below fp32's normal numbers an ulp is 2^-149.
-    Both are the right scale where the rule is exact, and where the amax is zero, infinite or NaN.
+    Both are the right scale where the rule is exact, and where the amax, with eps on it, is zero, infinite or
+    NaN.
     """
     right = right_scales(rule, x)
     if rule.declared_ulps == 0:
@@ -140,6 +141,11 @@ def _quotient_ends(top: Doubles, bottom: np.float64, ulps: int) -> tuple[Floats,
     )
 
 
+def _added_to_powers(rule: Computed) -> bool:
+    """Whether scales are powers of two and a number more."""
+    return rule.eps_as == "added" and rule.eps_on == "scale" and rule.eps > 0
+
+
 class LegalScales:
     """The scales that a rule allows for rows: the `right` ones, shaped as `right_scales`, and others close to them."""
 
@@ -162,7 +168,7 @@ class LegalScales:
         least, greatest = self._bounds
         with np.errstate(all="ignore"):
             possible = round_to(scales, self._rule.dtype) == scales
-            if self._rule.derive == "power_of_two":
+            if self._rule.derive == "power_of_two" and not _added_to_powers(self._rule):
                 possible &= power_of_two_above(scales) == scales
         legal: Flags = same | ((scales >= least) & (scales <= greatest) & possible)
         return legal

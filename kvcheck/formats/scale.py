@@ -53,8 +53,14 @@ def _block_maxima(magnitudes: Floats, size: int) -> Floats:
 
 
 def bounded(rule: Computed, amax: Floats) -> Floats:
-    """The amax with `eps` applied, where the rule says that it bounds the amax. NaN stays NaN."""
-    return np.maximum(amax, np.float32(rule.eps)) if rule.eps_on == "amax" else amax
+    """The amax with `eps` applied, where the rule says that it is the amax's. NaN stays NaN."""
+    return with_eps(rule, amax) if rule.eps_on == "amax" else amax
+
+
+def with_eps(rule: Computed, values: Floats) -> Floats:
+    """fp32 numbers with `eps` as their least value, or added to each in fp32, as the rule says. NaN stays NaN."""
+    eps = np.float32(rule.eps)
+    return np.asarray(values + eps if rule.eps_as == "added" else np.maximum(values, eps), dtype=np.float32)
 
 
 def derived(derive: Derive, amax: Floats, maximum: np.float32) -> Floats:
@@ -68,7 +74,7 @@ def derived(derive: Derive, amax: Floats, maximum: np.float32) -> Floats:
 def finished(rule: Computed, amax: Floats, scales: Floats) -> Floats:
     """Derived scales with `eps` on them, `zero_row` and the rounding to `dtype`, in that order."""
     if rule.eps_on == "scale":
-        scales = np.maximum(scales, np.float32(rule.eps))
+        scales = with_eps(rule, scales)
     if rule.zero_row is not None:
         scales = np.where(amax == 0, np.float32(rule.zero_row), scales)
     return np.asarray(round_to(np.asarray(scales, dtype=np.float32), rule.dtype), dtype=np.float32)

@@ -107,7 +107,11 @@ def _scale(scale: Computed | Given | None) -> str:
         return f"a given scale a {scale.granularity}"
     kind, _, size = scale.granularity.partition(":")
     population = f"{kind} of {size}" if size else kind.replace("_", " and ")
-    return f"a scale a {population}, amax / {scale.maximum:g}"
+    quotient = f"amax / {scale.maximum:g}"
+    if scale.eps and scale.eps_as == "added":
+        on_amax = f"(amax + {scale.eps:g}) / {scale.maximum:g}"
+        quotient = on_amax if scale.eps_on == "amax" else f"{quotient} + {scale.eps:g}"
+    return f"a scale a {population}, {quotient}"
 
 
 def _applied(scale: Computed | Given | None, apply: str) -> str:

@@ -208,13 +208,17 @@ def test_scale_bounds_hold_the_right_scale() -> None:
         Computed(derive="multiply_approx_reciprocal", eps=1e-5, eps_on="scale", zero_row=1.0),
         Computed(derive="power_of_two", ulps=1),
         Computed(derive="divide_approx", dtype="ue8m0"),
+        Computed(derive="divide_approx", eps=1e-3, eps_as="added"),
+        Computed(derive="multiply_approx_reciprocal", eps=1e-3, eps_on="scale", eps_as="added", dtype="fp16"),
+        Computed(derive="power_of_two", ulps=1, eps=1e-3, eps_on="scale", eps_as="added"),
         Computed(),
     ):
         least, greatest = scale_bounds(rule, amax)
         right = right_scales(rule, amax)
         assert np.all((least <= right) & (right <= greatest))
         assert least[-1] == greatest[-1] == right[-1]
-        assert least[-2] == greatest[-2] == right[-2]
+        if rule.eps_as == "least" or rule.eps_on == "scale":  # added to an amax of zero, eps is divided as any amax is
+            assert least[-2] == greatest[-2] == right[-2]
 
 
 @pytest.mark.parametrize("maximum", [1.7e38, 2.8e38])
@@ -257,6 +261,33 @@ def test_legal_scales_are_within_and_of_the_rules_kind() -> None:
     powers = Computed(derive="power_of_two", ulps=1)
     scales = _floats(1.0, 2.0, 1 + ulp, 0.5).reshape(4, 1)
     assert legal_scales(powers, scales, x)[:, 0].tolist() == [True, True, False, False]
+
+
+@given(
+    st.floats(2.0**-60, 2.0**60, width=32), st.sampled_from([1e-10, 1e-8, 1e-4, 0.5]), st.sampled_from([127.0, 448.0])
+)
+def test_a_sum_is_legal_where_it_is_of_a_legal_quotient(amax: float, eps: float, maximum: float) -> None:
+    """So is the sum of an approximate product and eps that one instruction rounds: fma(amax, 1 / maximum, eps)."""
+    x = np.array([[[amax]]], dtype=np.float32)
+    rule = Computed(maximum=maximum, eps=eps, eps_on="scale", eps_as="added", derive="divide_approx")
+    quotient = np.float32(amax) / np.float32(maximum)
+    for legal in (quotient, np.nextafter(quotient, np.float32(np.inf)), np.nextafter(quotient, np.float32(0))):
+        total = np.array([[legal + np.float32(eps)]], dtype=np.float32)
+        assert legal_scales(rule, total, x).all()
+    reciprocal = Fraction(float(np.float32(1) / np.float32(maximum)))
+    exact = Fraction(float(np.float32(amax))) * reciprocal + Fraction(float(np.float32(eps)))
+    fused = np.array([[float(exact)]], dtype=np.float64).astype(np.float32)
+    assert legal_scales(rule, fused, x).all()
+    wrong = np.array([[quotient + np.float32(2 * eps)]], dtype=np.float32)
+    if eps > quotient * 1e-4:
+        assert not legal_scales(rule, wrong, x).any()
+
+
+def test_a_power_of_two_and_a_number_more_is_legal_as_the_sum() -> None:
+    """And not as the power alone."""
+    rule = Computed(derive="power_of_two", ulps=1, eps=0.25, eps_on="scale", eps_as="added")
+    x = _floats(448.0, 448.0, 448.0).reshape(3, 1, 1)
+    assert legal_scales(rule, _floats(1.25, 2.25, 1.0).reshape(3, 1), x)[:, 0].tolist() == [True, True, False]
 
 
 def test_scales_are_compared_as_bits_but_for_nan() -> None:

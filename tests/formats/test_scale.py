@@ -112,6 +112,33 @@ def test_eps_bounds_the_amax_or_the_scale() -> None:
     assert right_scales(below_one, rows)[0, 0] == np.float32(1e-10)
 
 
+def test_eps_is_added_in_fp32_to_the_amax_or_the_scale() -> None:
+    """Each sum is rounded once; where eps is less than half an ulp nothing changes."""
+    rows = np.concatenate([_row(0.0), _row(3.3), _row(1e-5), _row(448.0)])
+    eps, amax = np.float32(1e-8), np.abs(rows).max(2)
+    quotient = [_rounded(Fraction(float(each)) / 127) if each else 0.0 for each in amax[:, 0]]
+    want = [_rounded(Fraction(each) + Fraction(float(eps))) for each in quotient]
+    on_scale = right_scales(Computed(maximum=127.0, eps=1e-8, eps_on="scale", eps_as="added"), rows)
+    assert on_scale[:, 0].tolist() == want
+    assert on_scale[0, 0] == eps
+    sums = [_rounded(Fraction(float(each)) + Fraction(float(eps))) for each in amax[:, 0]]
+    on_amax = right_scales(Computed(maximum=127.0, eps=1e-8, eps_as="added"), rows)
+    assert on_amax[:, 0].tolist() == [_rounded(Fraction(each) / 127) for each in sums]
+    assert sums[-1] == 448.0
+    assert sums[1:3] != amax[1:3, 0].tolist()
+
+
+def test_what_is_added_to_a_scale_comes_before_its_dtype_and_behind_its_division() -> None:
+    """A row of zeros has the rule's own scale; NaN stays NaN; a power of two and a number more is none."""
+    rows = np.concatenate([_row(0.0, 0.0), _row(448.0, 1.0), _row(np.nan, 1.0)])
+    rule = Computed(eps=2.0**-9, eps_on="scale", eps_as="added", dtype="bf16", zero_row=1.0, nan="propagate")
+    found = right_scales(rule, rows)[:, 0]
+    assert found[:2].tolist() == [1.0, 1.0]  # 1 + 2^-9 ties to even in bf16
+    assert np.isnan(found[2])
+    above = Computed(derive="power_of_two", eps=0.25, eps_on="scale", eps_as="added")
+    assert right_scales(above, rows)[:2, 0].tolist() == [0.25, 1.25]
+
+
 def test_zero_rows_have_the_scale_that_the_rule_names() -> None:
     """`zero_row` holds for an amax of zero alone, whatever eps says, and is rounded to the dtype."""
     rows = np.concatenate([_row(0.0, -0.0), _row(0.0, 1e-30)])

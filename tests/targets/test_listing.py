@@ -167,6 +167,14 @@ def test_a_contract_is_one_line(contract: Contract, form: Form, line: str) -> No
     assert contract_line(store(contract, form)) == line
 
 
+@pytest.mark.parametrize(("on", "says"), [("amax", "(amax + 1e-08) / 127"), ("scale", "amax / 127 + 1e-08")])
+def test_what_is_added_is_said_where_it_is(on: str, says: str) -> None:
+    """A least value changes few scales, and is left out; a sum changes all."""
+    rule = Computed(maximum=127.0, eps=1e-8, eps_on=on, eps_as="added")  # type: ignore[arg-type]
+    assert f"a scale a token and head, {says}, applied" in contract_line(store(Contract(rule), Form()))
+    assert "1e-08" not in contract_line(store(Contract(Computed(eps=1e-8)), Form()))
+
+
 @pytest.mark.parametrize(("scale", "says"), [(None, "no scale"), ("token_head", "one scale a token and head")])
 def test_a_load_says_what_it_loads(scale: str | None, says: str) -> None:
     """The format of the codes, and of the rows."""
