@@ -14,6 +14,7 @@ from kvcheck.report.github import add_summary, is_github, workflow_commands
 from kvcheck.report.junit import write_junit
 from kvcheck.report.merge import find
 from kvcheck.report.plain import one_line
+from kvcheck.report.write import check_writable
 from kvcheck.schema import Report
 
 
@@ -28,7 +29,12 @@ NOTHING = Wanted()
 
 
 def wanted(junit: Path | None = None, baseline: Path | None = None) -> Wanted:
-    """Read the baseline, a report or a folder of them, before the run. Raises ReportError where it cannot be read."""
+    """Read the baseline, a report or a folder of them, before the run, and see that JUnit's file can be written.
+
+    Raises ReportError where either cannot be done.
+    """
+    if junit is not None:
+        check_writable(junit)
     reports = find([baseline]) if baseline is not None else []
     return Wanted(junit, tuple(report for _, report in reports))
 

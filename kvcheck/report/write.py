@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import os
 import re
@@ -92,6 +93,20 @@ def replace(path: Path, data: bytes) -> None:
                 part.unlink(missing_ok=True)
             raise
         _sync_folder(path.parent)
+    except OSError as error:
+        raise ReportError(f"{one_line(str(path))}: cannot be written: {error.strerror or error}") from error
+
+
+def check_writable(path: Path) -> None:
+    """See before the work that `replace` will do: its folder is made, and takes a file. Raises ReportError if not."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if path.is_file() or not path.exists():
+            part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+            part.open("xb").close()
+            part.unlink()
     except OSError as error:
         raise ReportError(f"{one_line(str(path))}: cannot be written: {error.strerror or error}") from error
 

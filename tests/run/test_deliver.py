@@ -34,6 +34,16 @@ def test_a_case_that_is_missing_since_the_baseline_is_no_pass(tmp_path: Path) ->
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("1", "0", "0")
 
 
+def test_a_file_that_cannot_be_written_stops_the_run_before_it_starts(tmp_path: Path) -> None:
+    """A folder of that name, and a file where a folder should be: one line, exit 2, no report, and nothing left."""
+    (tmp_path / "file").touch()
+    for place, why in ((tmp_path, "Is a directory"), (tmp_path / "file" / "junit.xml", "File exists")):
+        ran = matrix(tmp_path / "out", "--junit", place)
+        assert ran.code == 2
+        assert f"{place}: cannot be written: {why}" in " ".join(ran.err.split())
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
+
+
 def test_a_baseline_that_is_none_stops_the_run_before_it_starts(tmp_path: Path) -> None:
     """One line, exit 2, and no report."""
     ran = matrix(tmp_path / "out", "--baseline", tmp_path / "nowhere")
@@ -43,13 +53,12 @@ def test_a_baseline_that_is_none_stops_the_run_before_it_starts(tmp_path: Path) 
 
 
 def test_junit_that_cannot_be_written_hides_no_report(tmp_path: Path) -> None:
-    """The report is there and shown; the exit code says that something is missing."""
+    """A disk that is full by then: the report is there and shown; the exit code says that something is missing."""
     one = write_matrix(tmp_path / "one.toml", tokens=[1], heads=1, head_dim=8)
-    (tmp_path / "file").write_text("", encoding="ascii")
     target = f"{KERNELS / 'misbehaving.py'}::misbehaving"
-    ran = matrix(tmp_path / "out", one, "--target", target, "--junit", tmp_path / "file" / "junit.xml")
+    ran = matrix(tmp_path / "out", one, "--target", target, "--junit", "/dev/full")
     assert ran.code == 2
     assert "report.md" in ran.out
-    assert "junit.xml: cannot be written" in ran.err
+    assert "/dev/full: cannot be written" in ran.err
     assert "exit 2" in ran.out
     assert ran.report.summary["pass"] == 1
