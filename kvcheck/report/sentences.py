@@ -9,6 +9,7 @@ from kvcheck.report import exercised, outcomes
 from kvcheck.report.division import division
 from kvcheck.report.equal_inputs import equal_inputs
 from kvcheck.report.exit_codes import does_not_compile, fails, ran
+from kvcheck.report.limits import limits
 from kvcheck.report.plain import number, one_line
 from kvcheck.schema import Outcome, Report
 
@@ -118,7 +119,7 @@ def compiled(report: Report) -> list[str]:
 
 def notes(report: Report, *, strict: bool = False) -> list[str]:
     """What is neither a failure nor nothing: independence not judged, legal codes, copies, unsteady verdicts."""
-    lines = [independence(report)] if compared(report) else []
+    lines = [independence(report)] if compared(report) else limits(report)
     empty = sum(case.outcome == "pass" and not case.codes.compared for case in report.cases)
     if empty:
         lines.append(
