@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from kvcheck.contract import Computed
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Indices
 from kvcheck.diagnose.fault import Unpromised
-from kvcheck.diagnose.match import Match, believed, match
+from kvcheck.diagnose.match import PROOF, Match, believed, match
+from kvcheck.diagnose.taken import AllowedCodes
 from kvcheck.schema import Tensor
 
 #: Elements that a vector or a word may have.
@@ -37,6 +39,8 @@ def _explanation(facts: Facts, tensor: Tensor) -> Explanation | None:
     best: tuple[Match, Indices, str] | None = None
     for order, words in _orders(facts, tensor):
         found = match(facts, tensor, x[:, :, order])
+        if _by_block(facts) and not believed(found):
+            found = _moved(facts, tensor, order)
         if believed(found) and (best is None or found.codes > best[0].codes):
             best = (found, order, words)
         if best is not None and best[0].codes == best[0].wrong:
@@ -54,6 +58,35 @@ def _explanation(facts: Facts, tensor: Tensor) -> Explanation | None:
         cost=2 + bool(found.against),
         says=f"{tensor.upper()}'s codes stand in another order within each head: {words}",
         evidence={"order": order.tolist(), "rows_explained": found.rows},
+    )
+
+
+def _by_block(facts: Facts) -> bool:
+    """Whether a head has several scales: elements may move away from theirs."""
+    rule = facts.contract.scale
+    return isinstance(rule, Computed) and rule.granularity.startswith("block:")
+
+
+def _moved(facts: Facts, tensor: Tensor, order: Indices) -> Match:
+    """How codes fare that are made by the right scales, each where it is due, and then moved."""
+    emitted, right = facts.emitted(tensor), facts.right(tensor)
+    due = facts.own(tensor).by(emitted.scale)
+    bounds = None if due.bounds is None else (due.bounds[0][:, :, order], due.bounds[1][:, :, order])
+    moved = AllowedCodes(due.right[:, :, order], bounds, due.undefined[:, :, order])
+    fits, wrong = np.asarray(moved.admits(emitted.codes).all(axis=2)), ~right.codes
+    rows = wrong.any(axis=2)
+    explained = np.asarray(fits & rows)
+    varied = explained & (emitted.codes != emitted.codes[:, :, :1]).any(axis=2)
+    return Match(
+        wrong=int(wrong.sum()),
+        wrong_scales=0,
+        codes=int((wrong & explained[:, :, None]).sum()),
+        scales=0,
+        rows=int(explained.sum()),
+        proven=bool((wrong & ~moved.undefined)[varied].sum() >= PROOF),
+        against=int((~fits & ~rows).sum()),
+        wrong_codes=wrong & explained[:, :, None],
+        wrong_groups=np.zeros((0, 0), np.bool_),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from kvcheck.addresses import among
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask
+from kvcheck.diagnose.fault import Unpromised
 from kvcheck.diagnose.match import SHARE
 from kvcheck.diagnose.misplaced import moved_positions
 from kvcheck.diagnose.moves import stale_scales
@@ -20,6 +21,8 @@ from kvcheck.schema import Placed, Tensor
 
 #: Tokens that a sentence names.
 NAMED = 4
+#: Rows at the edges of pages that must be lost, and rows that a page has besides others.
+EDGES = 2
 #: A vector of codes: what a kernel without a mask for the rest leaves out is what lies behind the last one.
 VECTOR = 8
 
@@ -114,6 +117,32 @@ class LostTail:
             for each in found
             if each and each.tail
         ]
+
+
+class LostEdge(Unpromised):
+    """`page-boundary`, as a store shows it that leaves out the first or the last row of each page."""
+
+    slug = "page-boundary"
+
+    def explanations(self, facts: Facts) -> list[Explanation]:
+        """One for each tensor that lost all rows at one edge of their pages, and no other."""
+        found = [(each, _edge(facts, each)) for each in (lost(facts, tensor) for tensor in TENSORS) if each]
+        return [replace(_says(facts, self.slug, each, edge), cost=3) for each, edge in found if edge]
+
+
+def _edge(facts: Facts, found: Lost) -> str:
+    """Which rows of pages are lost in full, in words, where these are one edge's and others stay; else empty."""
+    page = facts.emission.placement.get(f"{found.tensor}_codes").dims[1]
+    gone, some = np.asarray(found.codes.all(axis=(1, 2))), np.asarray(found.codes.any(axis=(1, 2)))
+    row = facts.slots % page
+    # One row may be lost for many reasons, and of pages of two rows either is an edge.
+    if page <= EDGES or gone.sum() < EDGES or (gone != some).any() or gone.all():
+        return ""
+    for edge, name in ((page - 1, "last"), (0, "first")):
+        if (gone == (row == edge)).all():
+            slots = ", ".join(map(str, facts.slots[gone][:NAMED].tolist()))
+            return f"rows that are the {name} of a page of {page} are never stored: those of slots {slots}"
+    return ""
 
 
 def _by_the_way(facts: Facts, found: Lost) -> bool:

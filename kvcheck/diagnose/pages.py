@@ -15,7 +15,7 @@ from kvcheck.diagnose.part import Part
 #: Elements that a cache is split by, along a head's.
 SPLITS = (16, 8)
 #: Rows that a page is usually said to have.
-PAGES = tuple(1 << bit for bit in range(1, 10))
+PAGES = tuple(1 << bit for bit in range(10))
 #: Bytes of a vector that rows may be taken to begin with.
 VECTORS = (16, 8, 4)
 
@@ -23,11 +23,18 @@ VECTORS = (16, 8, 4)
 def within_pages(part: Part, fault: str) -> Iterator[Destination]:
     """Those of a part; `fault` names those that arrange it otherwise."""
     placed = part.placed
-    for rows in PAGES:
-        if rows != placed.dims[1] > 1:
+    page, heads = placed.dims[1:3]
+    for rows in dict.fromkeys((*PAGES, heads)):
+        if rows != page > 1:
             used = msgspec.structs.replace(placed, dims=(placed.dims[0], rows, *placed.dims[2:]))
-            words = f"written as in pages of {rows} rows; declared {placed.dims[1]}"
-            yield Destination(fault, part.at(used), 2, words, {"page_used": rows, "page_declared": placed.dims[1]})
+            words = f"written as in pages of {rows} row{'s' * (rows > 1)}; declared {page}"
+            yield Destination(fault, part.at(used), 2, words, {"page_used": rows, "page_declared": page})
+    if page > 1:
+        slots = part.side.rows.slots
+        edge = fault if part.kind == "scales" else "page-boundary"
+        for row, what in ((slots % page, "(slot % page)"), (slots, "slot")):
+            words = f"written at row {what} % {page - 1} of their pages, which have {page} rows"
+            yield Destination(edge, part.at(placed, slots // page * page + row % (page - 1)), 2, words, {})
     if part.kind == "codes":
         yield from _turned(part)
         yield from _at_vectors(part)

@@ -87,14 +87,19 @@ def _rules(part: Part, tokens: Indices, taken: Indices) -> Iterator[tuple[str, s
             yield "index-wrap", f", as slots of {width} bits are", slots % (1 << width)
     used = slots.copy()
     used[tokens] = taken
+    tokens_on = part.side.rows.tokens
+    by_first = slots[:1] + tokens_on - tokens_on[:1]
+    stayed = ~part.bad.any(axis=1)
+    if (taken == by_first[tokens]).all() and (slots[stayed] == by_first[stayed]).all():
+        yield "cache-layout", f", one behind the other from slot {slots[0]} on, that of the first token", by_first
     # One step too far, or too few: rows of one edge alone are moved, and no row that is not at it.
     at_edge = np.unique(due % page).tolist() in ([0], [page - 1])
     if page > 1 and at_edge and (len(due) < len(slots) or len(due) == 1):
         yield "page-boundary", f", at the edges of pages of {page} rows alone", used
-    fault, by_token = "cache-layout", part.side.rows.tokens // page * page + slots % page
+    fault, by_token = "cache-layout", tokens_on // page * page + slots % page
     if page > 1 and (taken == by_token[tokens]).all():
         yield fault, ", in the pages that the tokens' own numbers would have", by_token
-    if window := _window(due, taken, slots[~part.bad.any(axis=1)]):
+    if window := _window(due, taken, slots[stayed]):
         yield fault, f", the remainders of {window}", slots % window
     steps = np.unique(taken - due)
     if len(steps) == 1 and len(due) > 1:

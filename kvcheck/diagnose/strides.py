@@ -117,6 +117,19 @@ def _of_codes(facts: Facts, part: Part) -> Iterator[tuple[str, Placed, str, int]
     yield "cache-layout", _with(own, transposed), words, 2
     if theirs.allocation == own.allocation:
         yield "cache-layout", _with(own, own.strides, theirs.offset), f"written where {other}'s belong", 1
+        yield from _interleaved(own, theirs, other)
+
+
+def _interleaved(own: Placed, theirs: Placed, other: str) -> Iterator[tuple[str, Placed, str, int]]:
+    """K and V of one page or row in turns: element by element, or head by head."""
+    page, row, head, inner = own.strides
+    first, behind = min(own.offset, theirs.offset), own.offset > theirs.offset
+    if own.dims != theirs.dims or abs(own.offset - theirs.offset) >= own.strides[0]:
+        return
+    width = own.dims[3]
+    for strides, step, what in (((page, row, head, 2), 1, "element"), ((page, row, 2 * width, inner), width, "head")):
+        used = _with(own, strides, first + behind * step)
+        yield "cache-layout", used, f"written {what} by {what} in turns with {other}'s", 2
 
 
 def _of_scales(facts: Facts, part: Part) -> Iterator[tuple[str, Placed, str, int]]:

@@ -11,7 +11,7 @@ from kvcheck.diagnose.exchanged import EXCHANGED
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.follows import ForeignRead, Nondeterministic, UninitialisedRead
 from kvcheck.diagnose.layers import LayerRemap
-from kvcheck.diagnose.lost import LostTail, TokenLost
+from kvcheck.diagnose.lost import LostEdge, LostTail, TokenLost
 from kvcheck.diagnose.misplaced import MISALIGNED_WRITE, MISPLACED, WRAPPED_WRITE
 from kvcheck.diagnose.mutated import InputMutated
 from kvcheck.diagnose.one_scale import OneScale
@@ -33,6 +33,7 @@ WRITES: tuple[Fault, ...] = (
     UninitialisedRead(),
     ForeignRead(),
     LostTail(),
+    LostEdge(),
     TokenLost(),
     StrayWrite(),
     LayerRemap(),

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from judge.emulate import Memory, amax_scale, e4m3, emulate, store
 
-from kvcheck.contract import Form
+from kvcheck.contract import Computed, Contract, Form
 from kvcheck.diagnose import diagnose
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Diagnosis
@@ -63,6 +63,39 @@ def test_an_order_that_differs_from_row_to_row_is_none() -> None:
 
     emission = emulate(run, Case())
     assert "cache-layout" not in {each.fault for each in diagnose(emission, judge(emission))}
+
+
+BLOCKS = Contract(scale=Computed("block:32"))
+CLOSE = Contract(scale=Computed("block:32"), apply="divide_approx")
+
+
+@pytest.mark.parametrize("contract", [BLOCKS, CLOSE])
+@pytest.mark.parametrize(
+    ("order", "rows", "words"),
+    [
+        (np.roll(np.arange(128), 32), 8, "32 places on"),
+        (np.arange(128).reshape(2, 64).T.ravel(), 8, "as a matrix of 2 by 64 that is turned"),
+        (np.roll(np.arange(128), 32), 0, ""),
+    ],
+)
+def test_codes_may_leave_their_block_and_its_scale_stay(
+    contract: Contract, order: npt.NDArray[np.int64], rows: int, words: str
+) -> None:
+    """Scales stand where they are due; the codes that they made stand elsewhere in their head, in some rows or none."""
+
+    def run(memory: Memory) -> None:
+        for tensor in ("k", "v"):
+            x = memory.read(tensor)
+            scale = np.asarray(np.abs(x).reshape(*x.shape[:2], -1, 32).max(axis=3) / np.float32(448), np.float32)
+            codes = e4m3(np.asarray(x / np.repeat(scale, 32, axis=2), np.float32))
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot, codes[token][:, order] if token < rows else codes[token])
+                memory.write(f"{tensor}_scales", slot, scale[token])
+
+    emission = emulate(run, Case(), contract)
+    found = diagnose(emission, judge(emission))
+    assert [each.fault for each in found] == (["cache-layout"] * 2 if words else [])
+    assert all(words in each.says and each.explains == each.of for each in found)
 
 
 @pytest.mark.parametrize("step", [1, -1])
