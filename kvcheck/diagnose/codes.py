@@ -28,6 +28,7 @@ from kvcheck.diagnose.other_codes import (
     own_byte,
     recoded,
     sign_and_magnitude,
+    through_format,
     without_sign,
 )
 from kvcheck.diagnose.scale_fault import Made, ScaleFault
@@ -203,6 +204,7 @@ CODES: tuple[Fault, ...] = (
             as_number("rounded to nearest and clipped to 0 ... 255", nearest=True, clips=True),
         ),
     ),
+    CodeFault("format-confusion", tuple(through_format(FORMATS[name]) for name in ("e5m2", "e4m3fn")), usual={}),
     CodeFault("format-confusion", (recoded,), cost=4, usual={}),
     CodeFault("rounding-mode", DIRECTED, cost=2, usual={}),
     CodeFault("rounding-mode", (to_either_side,), cost=4, usual={}),

@@ -7,8 +7,10 @@ from msgspec.structs import replace
 
 from kvcheck.addresses import element_offsets
 from kvcheck.diagnose.code_fault import Coded, Form, Seen
+from kvcheck.diagnose.groups import encoded
 from kvcheck.draw import dtypes
 from kvcheck.formats import bits
+from kvcheck.formats.decode import decode
 from kvcheck.formats.magnitude import magnitudes, signed
 from kvcheck.formats.spec import Format
 from kvcheck.schema import ITEMSIZE
@@ -31,6 +33,22 @@ def of_format(other: Format) -> Form:
         zero = other.negative_zero & seen.negative & (magnitudes(codes, other) == 0)
         free = np.isnan(seen.scaled) | zero
         return Coded(codes, f"those of {other.name}, where {seen.format.name} is due", {"format": other.name}, free)
+
+    return form
+
+
+def through_format(other: Format) -> Form:
+    """The codes of values that were rounded to another number format first."""
+
+    def form(seen: Seen) -> Coded | None:
+        if other.name == seen.format.name:
+            return None
+        # NaN and infinities are what the first format makes of them.
+        free = ~np.isfinite(seen.scaled)
+        rounded = decode(bits.encode(np.where(free, np.float32(0), seen.scaled), other), other)
+        codes = encoded(seen.facts, np.asarray(rounded, np.float32))
+        says = f"those of values rounded to {other.name} before they are rounded to {seen.format.name}"
+        return Coded(codes, says, {"format": other.name}, free, KINDS)
 
     return form
 

@@ -13,6 +13,8 @@ from judge.emulate import COMPUTED, Kernel, Memory, amax_scale, e4m3, emulate, g
 from kvcheck.contract import Contract, Form, Given
 from kvcheck.diagnose import diagnose, observable
 from kvcheck.formats import bits
+from kvcheck.formats.decode import decode
+from kvcheck.formats.spec import FORMATS
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Diagnosis
 
@@ -101,6 +103,7 @@ def noise(x: Floats) -> Codes:
         (lambda x: bits.encode(x, "e5m2"), "format-confusion", CASE),
         (lambda x: bits.encode(x, "e4m3fnuz"), "format-confusion", CASE),
         (lambda x: bits.encode(x, "int8"), "format-confusion", CASE),
+        (lambda x: e4m3(decode(bits.encode(x, "e5m2"), FORMATS["e5m2"])), "format-confusion", CASE),
         (lambda x: e4m3(x) & 0x7F, "format-confusion", CASE),
         (lambda x: e4m3(x) ^ 0x40, "format-confusion", MANY),
         (lambda x: np.nan_to_num(x).astype(np.int64).astype(np.uint8), "numeric-store", CASE),

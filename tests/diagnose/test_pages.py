@@ -16,6 +16,8 @@ from .faulty import Goes, Lies, Store, emitted, explained, said, to_slot
 PAGES = Form("pages", page=8)
 EDGES = Case(heads=3, head_dim=64, tokens=5, slots="page_edges", v_cache="padded")
 
+CROWDED = msgspec.structs.replace(EDGES, tokens=8)
+
 
 def in_page(row: int, page: int) -> int:
     """A row's remainder of one less than a page has."""
@@ -26,6 +28,8 @@ def in_page(row: int, page: int) -> int:
     ("goes", "case", "words"),
     [
         (lambda slot, page: (slot // page, slot % page % (page - 1)), EDGES, "(slot % page) % 7 of their pages"),
+        # All rows that move go where others are due: what stands there in full is what was stored last.
+        (lambda slot, page: (slot // page, slot % page % (page - 1)), CROWDED, "(slot % page) % 7 of their pages"),
         (lambda slot, page: (slot // page, slot % (page - 1)), EDGES, "written at row slot % 7 of their pages"),
     ],
 )
