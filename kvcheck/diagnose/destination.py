@@ -97,8 +97,8 @@ def hold(part: Part, destination: Destination) -> Held | None:
     left = placed_positions(part.placed, part.due_at[part.lost & moved[:, :, None]])
     explained = distinct(np.concatenate([there, left]))
     explained = explained[among(explained, wrong)]
-    # A head that stands in full where another one is due went there after it.
-    last = stands.all(axis=2)[:, :, None] & (part.kind == "codes")
+    # A unit that stands in full where another one is due went there after it.
+    last = stands.all(axis=2)[:, :, None]
     varied = distinct(places[stands & (found & part.varied)[:, :, None] & (~hidden | last)])
     lost = distinct(placed_positions(part.placed, part.due_at[part.lost]))
     proof = int((among(varied, wrong) & ~among(varied, lost)).sum())

@@ -43,6 +43,7 @@ class OneScale(Unpromised):
         assert right.scales is not None
         compared = facts.compared
         heads = sorted(set(near.argmax(axis=1).tolist()))
+        unit = "block" if facts.emission.case.heads == 1 else "head"
         return Explanation(
             fault=self.slug,
             tensor=tensor,
@@ -52,8 +53,8 @@ class OneScale(Unpromised):
             of_others=condemned(facts),
             cost=2,
             says=(
-                f"{tensor.upper()}'s scales of all heads of a row are stored where head {place}'s belongs, and one "
-                f"stays: that of head {', '.join(map(str, heads))}; the others are never stored"
+                f"{tensor.upper()}'s scales of all {unit}s of a row are stored where {unit} {place}'s belongs, and "
+                f"one stays: that of {unit} {', '.join(map(str, heads))}; the others are never stored"
             ),
             evidence={"place": place, "heads": heads},
         )

@@ -14,6 +14,8 @@ from kvcheck.diagnose.part import Part
 
 #: Elements that a cache is split by, along a head's.
 SPLITS = (16, 8)
+#: Blocks whose scales may share one place.
+TOGETHER = (2, 4)
 #: Rows that a page is usually said to have.
 PAGES = tuple(1 << bit for bit in range(10))
 #: Bytes of a vector that rows may be taken to begin with.
@@ -35,9 +37,23 @@ def within_pages(part: Part, fault: str) -> Iterator[Destination]:
         for row, what in ((slots % page, "(slot % page)"), (slots, "slot")):
             words = f"written at row {what} % {page - 1} of their pages, which have {page} rows"
             yield Destination(edge, part.at(placed, slots // page * page + row % (page - 1)), 2, words, {})
+    if part.kind == "scales":
+        yield from _together(part)
     if part.kind == "codes":
         yield from _turned(part)
         yield from _at_vectors(part)
+
+
+def _together(part: Part) -> Iterator[Destination]:
+    """Scales of several blocks of a row at one place, as where blocks were larger: the last of them stays."""
+    heads, blocks = part.placed.dims[2], part.due_at.shape[1] // max(part.placed.dims[2], 1)
+    unit = np.arange(heads * blocks)
+    for count in TOGETHER:
+        if blocks > count - 1:
+            block = unit % blocks
+            words = f"written {count} blocks to one place, block b at b // {count}, where one of them stays"
+            at = part.due_at[:, unit - block + block // count]
+            yield Destination("scale-layout", at, 2, words, {"blocks_together": count})
 
 
 def _turned(part: Part) -> Iterator[Destination]:

@@ -163,6 +163,8 @@ def _of_scales(facts: Facts, part: Part) -> Iterator[tuple[str, Placed, str, int
         yield "scale-layout", used, f"written as in [heads, rows] within a page; {declared}", 2
     yield "scale-layout", _with(own, (page, *dense[1:])), f"written as in [rows, heads] within a page; {declared}", 2
     if inner:
+        columns = (own.dims[1], 1, slots * block, slots)
+        yield "scale-layout", _with(own, columns), f"written as in [heads, blocks, slots]; {declared}", 2
         turned = (page, row, 1, own.dims[2])
         yield "scale-layout", _with(own, turned), f"written as in [blocks, heads] within a row; {declared}", 2
     if theirs.allocation == own.allocation and ITEMSIZE[theirs.dtype] == ITEMSIZE[own.dtype]:
