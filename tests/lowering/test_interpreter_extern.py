@@ -53,6 +53,13 @@ def test_a_function_is_called_by_any_of_its_names(kernel: Kernel, expected: list
         assert _stored(kernel) == expected
 
 
+@pytest.mark.skipif(not hasattr(tl.extra.cuda, "gdc_wait"), reason="this triton has no launches that wait")
+def test_a_launch_waits_for_none() -> None:
+    """On a CPU the one before has ended."""
+    with corrected("sm_90"):
+        assert _stored(calls.waiting) == VALUES.tolist()
+
+
 @pytest.mark.parametrize(
     ("kernel", "said"),
     [
@@ -74,7 +81,7 @@ def test_what_has_no_model_needs_a_gpu(kernel: Kernel, said: str) -> None:
 
 def test_a_type_that_a_function_does_not_take_is_the_kernels_mistake() -> None:
     """No compiler takes it either."""
-    with corrected("sm_90"), pytest.raises(Exception, match="bfloat16") as raised:
+    with corrected("sm_90"), pytest.raises(Exception, match="bfloat16|bf16") as raised:
         _stored(calls.doubled)
     assert unjudged(raised.value) is None
 
