@@ -81,7 +81,7 @@ def test_what_has_no_model_needs_a_gpu(kernel: Kernel, said: str) -> None:
 
 def test_a_type_that_a_function_does_not_take_is_the_kernels_mistake() -> None:
     """No compiler takes it either."""
-    with corrected("sm_90"), pytest.raises(Exception, match="bfloat16|bf16") as raised:
+    with corrected("sm_90"), pytest.raises(Exception, match=r"bfloat16|bf16") as raised:
         _stored(calls.doubled)
     assert unjudged(raised.value) is None
 
