@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import math
 import os
 import resource
 import subprocess
@@ -74,12 +75,15 @@ def floor_of_contexts(count: int, jobs: int) -> float:
 def floor_of_loops(case: Case, count: int, interpreter: str) -> float:
     """Seconds for the launches of `count` cases in two bare processes at once, half each; their start left out.
 
-    `interpreter` is Triton's as `shipped`, or kvcheck's `own`.
+    `interpreter` is Triton's as `shipped`, or kvcheck's `own`. NaN where they fail, as the shipped one of some
+    versions does: said.
     """
     command = [sys.executable, __file__, "--bare", interpreter, f"{case.tokens},{case.heads}", str(count // 2)]
     env = {**os.environ, **SINGLE_THREAD, "TRITON_INTERPRET": "1"}
     both = [
-        subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        subprocess.Popen(  # noqa: S603
+            command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         for _ in range(2)
     ]
     for one in both:
@@ -89,9 +93,13 @@ def floor_of_loops(case: Case, count: int, interpreter: str) -> float:
     for one in both:
         assert one.stdin is not None
         one.stdin.close()
-    for one in both:
-        one.wait()
-    return time.perf_counter() - began
+        one.stdin = None  # `communicate` would flush it
+    said = [one.communicate()[1] for one in both]
+    taken = time.perf_counter() - began
+    if any(one.returncode for one in both):
+        print(f"BARE LOOPS IN THE INTERPRETER ({interpreter}) FAILED: {''.join(said).strip().splitlines()[-1]}")
+        return math.nan
+    return taken
 
 
 def bare(interpreter: str, shape: str, count: int) -> int:
