@@ -13,6 +13,8 @@ from kvcheck.formats.magnitude import magnitudes, signed
 
 #: How many wrong codes make a recovered limit credible: one wrong code has always some limit.
 LIMIT_NEEDS = 4
+#: By what share a recovered limit may be off for the rounding of what it is recovered from.
+SLACK = 2.0**-20
 #: What eight bits hold.
 LEAST_INT8, LARGEST_INT8 = -128, 127
 
@@ -69,8 +71,9 @@ def clamped_before(seen: Seen) -> Coded | None:
     known = np.isfinite(unit) & (unit > 0)
     if not known.any():
         return None
-    low = float((((below + here) / 2) * unit)[known].max())
-    high = min(float((((above + here) / 2) * unit)[known].min()), float(np.abs(x[asked]).min()))
+    # A limit at an end rounds to the even code, and the unit of an element is known within an ulp or two.
+    low = float((((below + here) / 2) * unit)[known].max()) * (1 - SLACK)
+    high = min(float((((above + here) / 2) * unit)[known].min()) * (1 + SLACK), float(np.abs(x[asked]).min()))
     if not 0 < low <= high:
         return None
     limit = np.float32(_roundest(np.float32(low), np.float32(high)))

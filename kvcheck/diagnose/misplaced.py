@@ -22,6 +22,8 @@ from kvcheck.diagnose.side import offsets_of
 from kvcheck.diagnose.strides import dense_heads, dense_rows, sibling, wrong_maps
 from kvcheck.schema import Placed, Tensor
 
+#: Maps that assume more than this are held against those that are recovered.
+PLAIN = 3
 #: Where a kernel with a fault puts a tensor's rows: byte offsets like `offsets_of`.
 Canonical = Callable[[Facts, Placed], Offsets]
 
@@ -30,16 +32,25 @@ Canonical = Callable[[Facts, Placed], Offsets]
 def misplaced(facts: Facts) -> tuple[tuple[Part, Held], ...]:
     """For each part with bytes that are not as they may be, the destination that explains most, if any does."""
     found: list[tuple[Part, Held]] = []
-    for part in parts(facts):
+    # Rows that are all alike fit many maps: they come behind those that tell one.
+    for part in sorted(parts(facts), key=lambda each: -_unlike(each)):
         if not part.bad.any():
             continue
         held = best(part, wrong_maps(facts, part))
-        if held is None or held.against or (held.moved != part.bad).any():
+        if held is None or held.against or (held.moved != part.bad).any() or held.destination.cost > PLAIN:
             known = [] if held is None else [held.destination]
             held = best(part, [*known, *_with_others(part, found), *recovered_maps(part)])
         if held is not None:
             found.append((part, held))
     return tuple(found)
+
+
+def _unlike(part: Part) -> int:
+    """How many unlike rows of codes are due, of codes; 0 of scales, which come behind all codes."""
+    if part.kind == "scales" or not part.bad.any():
+        return 0
+    codes = part.side.rows.due.codes
+    return len(np.unique(codes.reshape(len(codes), -1), axis=0))
 
 
 def _with_others(part: Part, found: Sequence[tuple[Part, Held]]) -> Iterator[Destination]:

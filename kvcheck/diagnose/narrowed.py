@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from kvcheck.contract import Computed
-from kvcheck.diagnose.facts import Facts, Stored
+from kvcheck.diagnose.facts import Facts, Floats, Stored
 from kvcheck.diagnose.groups import ULP
 from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.diagnose.scale_rules import applied, by_rule, computed, grouped
@@ -47,23 +47,27 @@ def rounded_reciprocal(dtype: Narrow) -> Form:
     return form
 
 
-def rounded_kept(dtype: Narrow, *, used: bool) -> Form:
-    """Scales as narrower numbers, from then on or in the cache alone."""
+def rounded_kept(dtype: Narrow, *, used: bool, cut: bool = False) -> Form:
+    """Scales as narrower numbers, from then on or in the cache alone; `cut`: to bf16, by their first half."""
+
+    def narrow(scale: Floats) -> Floats:
+        return _first_half(scale) if cut else np.asarray(round_to(scale, dtype), np.float32)
 
     def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         rule = computed(facts, emitted)
         if rule is None or emitted.scale is None or rule.dtype == dtype:
             return None
         due = grouped(right_scales(rule, facts.values(tensor)))
-        kept = np.asarray(round_to(due, dtype), np.float32)
+        kept = narrow(due)
         if rule.declared_ulps and kept.shape == emitted.scale.shape:
             # What was rounded may have been off by some ulps.
             ends = (due * np.float32(1 + way * rule.declared_ulps * ULP) for way in (-1, 1))
             for end in ends:
-                other = np.asarray(round_to(np.asarray(end, np.float32), dtype), np.float32)
+                other = narrow(np.asarray(end, np.float32))
                 kept = np.where(other == emitted.scale, other, kept)
-        which = "the rounded ones" if used else "those before they were rounded"
-        says = f"scales are rounded to {dtype} when they are kept, and its codes are those of {which}"
+        how = "cut" if cut else "rounded"
+        which = f"the {how} ones" if used else f"those before they were {how}"
+        says = f"scales are {how} to {dtype} when they are kept, and its codes are those of {which}"
         scaled = applied(facts, facts.values(tensor), kept if used else due)
         return Made(kept, says, {"dtype": dtype}, scaled=scaled)
 
@@ -92,7 +96,7 @@ def rounded_amax(dtype: Narrow, *, cut: bool = False) -> Form:
         if rule is None:
             return None
         # No value is rounded past another: the largest of the rounded ones is the largest one rounded.
-        narrow = (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32) if cut else round_to(x, dtype)
+        narrow = _first_half(x) if cut else round_to(x, dtype)
         narrow = np.asarray(narrow, np.float32)
         if (narrow.view(np.uint32) == x.view(np.uint32)).all():
             return None
@@ -133,3 +137,9 @@ def rounded_values(dtype: Narrow) -> Form:
         return Made(due, says, {"dtype": dtype}, scaled=applied(facts, narrow, due))
 
     return form
+
+
+def _first_half(x: Floats) -> Floats:
+    """The first 16 bits of each number: bf16, cut off."""
+    bits = np.ascontiguousarray(x).view(np.uint32)
+    return np.asarray(bits & np.uint32(0xFFFF0000), np.uint32).view(np.float32)

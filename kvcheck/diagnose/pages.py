@@ -36,7 +36,7 @@ def within_pages(part: Part, fault: str) -> Iterator[Destination]:
         edge = fault if part.kind == "scales" else "page-boundary"
         for row, what in ((slots % page, "(slot % page)"), (slots, "slot")):
             words = f"written at row {what} % {page - 1} of their pages, which have {page} rows"
-            yield Destination(edge, part.at(placed, slots // page * page + row % (page - 1)), 2, words, {})
+            yield Destination(edge, part.at(placed, slots // page * page + row % (page - 1)), 4, words, {})
     if part.kind == "scales":
         yield from _together(part)
     if part.kind == "codes":

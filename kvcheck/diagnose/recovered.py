@@ -92,9 +92,10 @@ def _rules(part: Part, tokens: Indices, taken: Indices) -> Iterator[tuple[str, s
     stayed = ~part.bad.any(axis=1)
     if (taken == by_first[tokens]).all() and (slots[stayed] == by_first[stayed]).all():
         yield "cache-layout", f", one behind the other from slot {slots[0]} on, that of the first token", by_first
+    if rows := _rows_of_page(due, taken, slots[stayed], page):
+        yield "cache-layout", f", row % {rows} of their pages of {page}", slots // page * page + slots % page % rows
     # One step too far, or too few: rows of one edge alone are moved, and no row that is not at it.
-    at_edge = np.unique(due % page).tolist() in ([0], [page - 1])
-    if page > 1 and at_edge and (len(due) < len(slots) or len(due) == 1):
+    if (len(due) < len(slots) or len(due) == 1) and _at_edge(due, taken, page):
         yield "page-boundary", f", at the edges of pages of {page} rows alone", used
     fault, by_token = "cache-layout", tokens_on // page * page + slots % page
     if page > 1 and (taken == by_token[tokens]).all():
@@ -107,6 +108,20 @@ def _rules(part: Part, tokens: Indices, taken: Indices) -> Iterator[tuple[str, s
     if page > 1 and (taken == due // page).all():
         yield fault, ", the number of the page being taken for that of the slot", slots // page
     yield fault, "", used
+
+
+def _rows_of_page(due: Indices, taken: Indices, stayed: Indices, page: int) -> int:
+    """The number, half of a page's rows at most, whose remainders the used rows are within their pages; else 0."""
+    every, used = np.concatenate((due, stayed)), np.concatenate((taken, stayed))
+    fit = (rows for rows in range(page // 2, 1, -1) if (used == every // page * page + every % page % rows).all())
+    return next(fit, 0)
+
+
+def _at_edge(due: Indices, taken: Indices, page: int) -> bool:
+    """Whether rows of one edge of their pages alone are moved, all by a row or a page, or both."""
+    steps = np.unique(taken - due)
+    one = len(steps) == 1 and abs(int(steps[0])) in (1, page - 1, page, page + 1)
+    return page > 1 and one and np.unique(due % page).tolist() in ([0], [page - 1])
 
 
 def _window(due: Indices, taken: Indices, stayed: Indices) -> int:

@@ -15,6 +15,8 @@ from kvcheck.schema import Tensor
 
 #: Programs that may take rows in turns.
 PROGRAMS = (2, 4, 8, 1)
+#: The scales of the tokens beside, and how many tokens there must be for one at an end to be left out.
+BEFORE, BEHIND, ENDED = "the scales of the token before", "the scales of the token behind", 3
 #: Heads that a sentence names of an order without a name.
 NAMED = 4
 
@@ -91,9 +93,16 @@ def of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     x = facts.values(tensor)
     for words, scale in _others(facts, tensor, emitted):
         scaled = applied(facts, x, scale)
-        if legal_by(facts, scaled, emitted.codes).all():
+        if legal_by(facts, scaled, emitted.codes)[_inner(words, len(x))].all():
             return codes_of(facts, tensor, emitted, scaled, f"those of {words}")
     return None
+
+
+def _inner(words: str, count: int) -> slice:
+    """The rows, of `count`, that have another one on the side that is meant: what the end has is not known."""
+    if count < ENDED:
+        return slice(None)
+    return {BEFORE: slice(1, None), BEHIND: slice(None, -1)}.get(words, slice(None))
 
 
 def of_the_row_before(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -152,8 +161,8 @@ def _others(facts: Facts, tensor: Tensor, emitted: Stored) -> list[tuple[str, Fl
         return []
     scale, count = emitted.scale, np.arange(len(emitted.scale))
     found = [
-        ("the scales of the token before", scale[np.maximum(count - 1, 0)]),
-        ("the scales of the token behind", scale[np.minimum(count + 1, len(count) - 1)]),
+        (BEFORE, scale[np.maximum(count - 1, 0)]),
+        (BEHIND, scale[np.minimum(count + 1, len(count) - 1)]),
         ("the first token's scales", scale[count * 0]),
         ("the last token's scales", scale[count * 0 + len(count) - 1]),
     ]

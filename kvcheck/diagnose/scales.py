@@ -62,7 +62,7 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-swapped", (swapped,)),
     ScaleFault(
         "scale-misapplied",
-        (unapplied, inverted, twice, kept_inverted, kept_amax, kept_times, kept_constant),
+        (unapplied, inverted, twice, kept_inverted, kept_amax, kept_times),
         usual={"not applied": unapplied, "the wrong way round": inverted, "twice": twice},
     ),
     ScaleFault(
@@ -82,6 +82,8 @@ SCALES: tuple[Fault, ...] = (
             rounded_kept("bf16", used=False),
             rounded_kept("fp16", used=True),
             rounded_kept("bf16", used=True),
+            rounded_kept("bf16", used=False, cut=True),
+            rounded_kept("bf16", used=True, cut=True),
             rounded_use("fp16"),
             USED_BF16,
             rounded_reciprocal("fp16"),
@@ -102,6 +104,8 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-address", (of_another_row, of_the_row_before, kept_of_another_row), usual={}, cost=2),
     # Any order is the last that is thought of: a rule that gives the same scales says more.
     ScaleFault("scale-address", (of_other_heads, by_element, by_token), usual={}, cost=3),
+    # What is kept for all may be the sibling's scale, or a row's, that is due for all of those.
+    ScaleFault("scale-misapplied", (kept_constant,), usual={}, cost=4),
     ScaleFault("scale-layout", (kept_in_another_order, kept_in_other_bytes), usual={}, cost=2),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
     ScaleFault(

@@ -70,6 +70,13 @@ def test_a_limit_on_values_is_recovered(limit: float) -> None:
     assert f"values clamped at {found:g} before their scale is applied" in first.says
 
 
+@pytest.mark.parametrize("seed", [2, 4, 17])
+def test_a_limit_between_two_codes_is_still_the_limit(seed: int) -> None:
+    """It lies at an end of what its codes admit, which are known within a rounding: 240, and not 239 or 238."""
+    case = Case(heads=1, head_dim=46, k_values="normal*1e4", v_values="normal*1e4", seed=seed)
+    assert {each.evidence["limit"] for each in named(clamped(240.0), case)} == {240.0}
+
+
 def test_codes_of_no_limit_are_no_limit() -> None:
     """Values that are halved where they are large have no one limit."""
 

@@ -8,6 +8,7 @@ from judge.emulate import Memory, emulate
 
 from kvcheck.contract import Form
 from kvcheck.diagnose import diagnose
+from kvcheck.diagnose.explanation import Explanation
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Placed
 
@@ -27,7 +28,7 @@ def in_page(row: int, page: int) -> int:
 @pytest.mark.parametrize(
     ("goes", "case", "words"),
     [
-        (lambda slot, page: (slot // page, slot % page % (page - 1)), EDGES, "(slot % page) % 7 of their pages"),
+        (lambda slot, page: (slot // page, slot % page % (page - 1)), EDGES, "at the edges of pages of 8 rows alone"),
         # All rows that move go where others are due: what stands there in full is what was stored last.
         (lambda slot, page: (slot // page, slot % page % (page - 1)), CROWDED, "(slot % page) % 7 of their pages"),
         (lambda slot, page: (slot // page, slot % (page - 1)), EDGES, "written at row slot % 7 of their pages"),
@@ -148,3 +149,50 @@ def test_rows_at_other_places_of_right_pages_pass_where_they_are_the_same() -> N
     """Rows below the last but one are where they are due whatever they are counted to."""
     store = Store(code_slot=lambda slot, page: (slot // page, in_page(slot % page, page)))
     assert judge(emulate(store, Case(heads=3, head_dim=64, tokens=3, slots="ascending"), form=PAGES)).outcome == "pass"
+
+
+@pytest.mark.parametrize(("rows", "said"), [(4, "row % 4 of their pages of 8"), (3, "row % 3 of their pages of 8")])
+def test_rows_that_wrap_within_their_page_are_no_page_boundary(rows: int, said: str) -> None:
+    """Of slots 7, 8 and 15 those at the edge move alone, but by more than a row or a page."""
+
+    def goes(slot: int, page: int) -> tuple[int, int]:
+        return slot // page, slot % page % rows
+
+    case = msgspec.structs.replace(EDGES, tokens=3)
+    found = said_of(Store(code_slot=goes, scale_slot=goes), case)
+    assert [(each.fault, each.tensor) for each in found[:2]] == [("cache-layout", "k"), ("cache-layout", "v")]
+    assert all(said in each.says for each in found[:2])
+
+
+def test_rows_at_an_edge_that_move_by_nothing_known_have_no_rule() -> None:
+    """Slots 7 and 15 go five rows back, where no remainder, row or page leads: their slots are all that is said."""
+
+    def goes(slot: int, page: int) -> tuple[int, int]:
+        return slot // page, slot % page - 5 * (slot % page == page - 1)
+
+    found = said_of(Store(code_slot=goes, scale_slot=goes), msgspec.structs.replace(EDGES, tokens=3))
+    assert found[0].fault == "cache-layout"
+    assert "7 to 2, 15 to 10, each -5 from its own" in found[0].says
+
+
+def test_rows_that_are_all_alike_go_where_the_others_went() -> None:
+    """K repeats one row: what is written of it fits many maps, and V's, which tells one, is said of both."""
+
+    def goes(slot: int, page: int) -> tuple[int, int]:
+        return slot // page, page - 1 - slot % page
+
+    case = Case(heads=1, head_dim=64, tokens=8, slots="permuted", k_view="expanded")
+    found = said_of(Store(code_slot=goes, scale_slot=goes), case)
+    assert {each.tensor for each in found} == {"k", "v"}
+    assert len({tuple(as_list(each.evidence["slots_used"])) for each in found if each.codes is not None}) == 1
+
+
+def as_list(value: object) -> list[int]:
+    """A list of slots."""
+    assert isinstance(value, list)
+    return value
+
+
+def said_of(kernel: Store, case: Case) -> list[Explanation]:
+    """What the faults of writes say of it in pages of eight."""
+    return said(emitted(kernel, case, PAGES))

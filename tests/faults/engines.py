@@ -97,7 +97,7 @@ ENGINES = {
             "table-offset-by-seven",
             PROJECTED,
             "page-boundary",
-            "written at row (slot % page) % 7 of their pages, which have 8 rows",
+            "written to other slots: 23 to 16, at the edges of pages of 8 rows alone",
         ),
     ),
     "engine_given": (
