@@ -15,6 +15,7 @@ from kvcheck.report.plain import one_line
 from kvcheck.run.files import UnwritableError, write_atomic
 from kvcheck.run.protocol import Ended, TargetInfo
 from kvcheck.run.result import result_of
+from kvcheck.run.shield import end_by_itself
 from kvcheck.schema import Case, CaseResult
 
 #: What a judge says when the result lies there; else it says why it does not.
@@ -47,6 +48,7 @@ def main() -> int:
     """Judge until standard input ends, which says that the run is over or gone."""
     answers = os.dup(1)
     os.dup2(2, 1)
+    end_by_itself()
     for line in sys.stdin.buffer:
         asked = msgspec.json.decode(line, type=Question)
         said = DONE

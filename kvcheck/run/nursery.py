@@ -22,7 +22,7 @@ from kvcheck.run.kernel_cache import kernel_cache
 from kvcheck.run.limits import limits_here
 from kvcheck.run.protocol import MARK, Answers, Hello, TargetInfo
 from kvcheck.run.serve import Serving, serve
-from kvcheck.run.shield import end_alone, end_with
+from kvcheck.run.shield import end_by_itself, end_with
 from kvcheck.schema import Execution
 from kvcheck.targets.engine import MissingEngineError, add_engine_roots
 from kvcheck.targets.identity import engine_files, kernels_sha256, path_of, uses_triton, version_of
@@ -61,7 +61,7 @@ def main(spec: str, device: str, jobs: str, load_timeout: str, arch: str = "") -
         _hear_children()
         hello = _hello(loaded, missing, machine, _reason_for_fresh(before, _left_open()))
         tell_no_more()
-        end_alone()
+        end_by_itself()
     except MissingEngineError as error:
         answers.say(Hello(missing=str(error)))
         return 0

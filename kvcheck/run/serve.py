@@ -17,7 +17,7 @@ from kvcheck.run.cold import start_fresh, unstarted
 from kvcheck.run.limits import EVERY, Limits
 from kvcheck.run.outside import killed_from_outside, stopped
 from kvcheck.run.protocol import UNSET, Answers, Ended, Job
-from kvcheck.run.shield import behind
+from kvcheck.run.shield import behind, end_with
 from kvcheck.targets.load import Loaded
 
 #: Seconds to wait for a process where the machine has none to give and no child will end.
@@ -120,7 +120,7 @@ def _read_jobs(state: Serving) -> None:
 
 def _started(state: Serving, job: Job) -> bool:
     """Start a job's child. False where it has to wait: there is no process to be had until another child ends."""
-    started = time.monotonic()
+    started, nursery = time.monotonic(), os.getpid()
     try:
         pid = os.fork() if state.fresh is None else start_fresh(state.fresh, job, dict(os.environ))
     except OSError as error:
@@ -131,16 +131,20 @@ def _started(state: Serving, job: Job) -> bool:
         return True
     if pid == 0:
         try:
-            _become_child(state, job)
+            _become_child(state, job, nursery)
         finally:
             os._exit(UNSET)  # not reached unless the child's own set-up failed
     state.children[pid] = _Child(job, pid, started)
     return True
 
 
-def _become_child(state: Serving, job: Job) -> None:
-    """Never returns: a session of its own, its own output files, no way to the parent's pipes."""
+def _become_child(state: Serving, job: Job, nursery: int) -> None:
+    """Never returns: a session of its own, its own output files, no way to the parent's pipes.
+
+    It is killed with the nursery, which would else have been the one to do so: also where somebody has stopped it.
+    """
     os.setsid()
+    end_with(nursery)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     own_files(job)

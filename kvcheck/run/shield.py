@@ -33,9 +33,12 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
-def end_alone() -> None:
-    """From now on it is not, and takes care of its end itself."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, 0)
+def end_by_itself() -> None:
+    """From now on it is not: it sees its parent's end and takes care of its own.
+
+    Which it cannot while somebody has stopped it: then it goes on where its parent ends.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
 
 
 def behind(shield: int) -> int:

@@ -81,7 +81,7 @@ class Chaos:
 
     def _deal(self, process: subprocess.Popen[str], who: Who, how: signal.Signals) -> bool:
         """Send a signal to one of the run's processes. Whether there was one that lived."""
-        living = [pid for pid in _processes(process.pid, who) if is_running(pid)]
+        living = [pid for pid in processes(process.pid, who) if is_running(pid)]
         if not living:
             return False
         try:
@@ -99,7 +99,7 @@ def _ended(process: subprocess.Popen[str]) -> Iterator[None]:
         process.kill()
 
 
-def _processes(run: int, who: Who) -> list[int]:
+def processes(run: int, who: Who) -> list[int]:
     """A run's processes of one kind. Cases lead a session: what else a nursery forks only looks at the machine."""
     if who == "run":
         return [run]

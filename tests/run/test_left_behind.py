@@ -1,0 +1,42 @@
+"""A run that is killed leaves no process behind, one that somebody has stopped included."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from .chaos import Who, processes
+from .command import KERNELS, start, write_matrix
+from .processes import is_running, wait_for
+
+#: Whose ends are each other's doing: all that a run has started.
+KINDS: tuple[Who, ...] = ("case", "nursery", "judge")
+
+
+@pytest.mark.parametrize("stopped", [("judge",), ("nursery",), ("case",), KINDS], ids="+".join)
+def test_what_was_stopped_ends_with_a_run_that_is_killed(stopped: tuple[Who, ...], tmp_path: Path) -> None:
+    """And holds none of its pipes: whoever reads what the run prints sees their end."""
+    cases = write_matrix(tmp_path / "cases.toml", heads=list(range(1, 60)), tokens=1, head_dim=8)
+    asked = ("matrix", cases, "--target", KERNELS / "mixed.py", "-j", 2, "--device", "cpu", "--out", tmp_path / "out")
+    run = start(*asked, cwd=tmp_path)
+    started: set[int] = set()
+    try:
+        for who in KINDS:
+            wait_for(partial(processes, run.pid, who))
+        for who in stopped:
+            for pid in processes(run.pid, who):
+                os.kill(pid, signal.SIGSTOP)
+        started = {pid for who in KINDS for pid in processes(run.pid, who)}
+        run.kill()
+        run.communicate(timeout=20)
+        wait_for(lambda: not any(map(is_running, started)), 20)
+    finally:
+        run.kill()
+        for pid in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
