@@ -18,9 +18,15 @@ from .processes import is_running, wait_for
 KINDS: tuple[Who, ...] = ("case", "nursery", "judge")
 
 
-@pytest.mark.parametrize("stopped", [("judge",), ("nursery",), ("case",), KINDS], ids="+".join)
-def test_what_was_stopped_ends_with_a_run_that_is_killed(stopped: tuple[Who, ...], tmp_path: Path) -> None:
-    """And holds none of its pipes: whoever reads what the run prints sees their end."""
+@pytest.mark.parametrize(
+    ("stopped", "killed"),
+    [(("judge",), ()), (("nursery",), ()), (("case",), ()), (KINDS, ()), (("case",), ("nursery",))],
+    ids=lambda kinds: "+".join(kinds) or "run-alone",
+)
+def test_what_was_stopped_ends_with_a_run_that_is_killed(
+    stopped: tuple[Who, ...], killed: tuple[Who, ...], tmp_path: Path
+) -> None:
+    """And holds none of its pipes: whoever reads what the run prints sees their end. Others may be killed before it."""
     cases = write_matrix(tmp_path / "cases.toml", heads=list(range(1, 60)), tokens=1, head_dim=8)
     asked = ("matrix", cases, "--target", KERNELS / "mixed.py", "-j", 2, "--device", "cpu", "--out", tmp_path / "out")
     run = start(*asked, cwd=tmp_path)
@@ -32,6 +38,10 @@ def test_what_was_stopped_ends_with_a_run_that_is_killed(stopped: tuple[Who, ...
             for pid in processes(run.pid, who):
                 os.kill(pid, signal.SIGSTOP)
         started = {pid for who in KINDS for pid in processes(run.pid, who)}
+        run.send_signal(signal.SIGSTOP)  # it would see what is killed before it
+        for who in killed:
+            for pid in processes(run.pid, who):
+                os.kill(pid, signal.SIGKILL)
         run.kill()
         run.communicate(timeout=20)
         wait_for(lambda: not any(map(is_running, started)), 20)
