@@ -67,7 +67,7 @@ def test_memory_in_use_is_joined_and_keeps_its_bytes() -> None:
     """In a process of its own: of this one's memory nobody knows who else counts its pages."""
     code = (
         "import mmap; from kvcheck.run.huge_pages import join_pages\n"
-        "memory = mmap.mmap(-1, 16 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "memory = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
         "for page in range(0, 12 << 20, 4096): memory[page] = page >> 12 & 255\n"
         "joined = join_pages()\n"
         "rollup = open('/proc/self/smaps_rollup').read()\n"
@@ -81,7 +81,7 @@ def test_memory_in_use_is_joined_and_keeps_its_bytes() -> None:
         pytest.skip("this system joins no pages: Linux 6.1 does")
     assert joined >= 5
     assert huge >= 5 * 2048
-    assert huge <= 16 * 1024, "memory that nobody uses was joined"
+    assert huge <= 32 * 1024, "memory that nobody uses was joined"
 
 
 def test_without_a_system_that_tells_nothing_is_joined(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
