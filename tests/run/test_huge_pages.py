@@ -69,6 +69,7 @@ def test_memory_in_use_is_joined_and_keeps_its_bytes() -> None:
         "import mmap; from kvcheck.run.huge_pages import join_pages\n"
         "memory = mmap.mmap(-1, 64 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
         "for page in range(0, 12 << 20, 4096): memory[page] = page >> 12 & 255\n"
+        "for page in range(16 << 20, 64 << 20, 1 << 20): memory[page] = 1\n"
         "joined = join_pages()\n"
         "rollup = open('/proc/self/smaps_rollup').read()\n"
         "huge = int(rollup.split('AnonHugePages:')[1].split()[0])\n"
