@@ -14,7 +14,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -110,12 +110,21 @@ def _rewrite(original: Function, called: dict[Function, Function]) -> Function:
 
     def rewrite(self: Any, *args: object) -> object:
         names = self.fn.__globals__
-        for name, value in tuple(names.items()):
+        for name in _mentioned(self.fn.__code__):
+            value = names.get(name)
             if isinstance(value, FunctionType) and value in called:
                 names[name] = called[value]
         return original(self, *args)
 
     return rewrite
+
+
+def _mentioned(code: CodeType) -> Iterator[str]:
+    """The names, other than of variables, that a function's code mentions, with the functions inside it."""
+    yield from code.co_names
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _mentioned(part)
 
 
 def _extern(module: ModuleType) -> Function:

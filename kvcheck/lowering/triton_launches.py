@@ -28,6 +28,8 @@ class Watch:
 
     inside: int = 0
     kernels: list[str] = field(default_factory=list)
+    aside: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    """Put around each launch."""
 
 
 @contextlib.contextmanager
@@ -71,7 +73,8 @@ def _wrapped(original: Callable[..., object], listener: Listener, state: Watch) 
             listener(name, [value for value in values if isinstance(value, torch.Tensor)])
         state.inside += 1
         try:
-            return original(self, *args, **kwargs)
+            with state.aside():
+                return original(self, *args, **kwargs)
         finally:
             state.inside -= 1
 

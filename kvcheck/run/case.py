@@ -199,7 +199,7 @@ def _witnessed(witness: Witness, *, on: bool) -> Iterator[None]:
         yield
         return
     with watch(witness.launched) as state:
-        witness.watch = state
+        witness.watch, state.aside = state, witness.aside  # it has no business with what a launch does inside
         with witness:
             yield
 

@@ -115,6 +115,18 @@ def test_every_model_is_reached_by_tritons_name(
         assert libdevice_kernels.same(results.numpy(), expected).all(), name
 
 
+def test_a_kernel_sees_what_the_functions_inside_it_mention() -> None:
+    """And no other name of its module is looked at: there may be thousands."""
+
+    def outer(x: float) -> Callable[[], float]:
+        def inner() -> float:
+            return float(libdevice.rint(x))
+
+        return inner
+
+    assert set(interpreter_extern._mentioned(outer.__code__)) == {"float", "libdevice", "rint"}
+
+
 def test_own_functions_are_given_back() -> None:
     """Behind the block Triton's modules and its builder are as they were; a second replacement changes nothing."""
     module = _private()
