@@ -11,6 +11,7 @@ from kvcheck.errors import SelectionError
 from kvcheck.formats.spec import Rounding
 from kvcheck.lowering.archs import AMD, SOURCES, Source, capability, cast_model, check_arch, installed
 from kvcheck.lowering.messages import described
+from kvcheck.lowering.triton_key import remember_triton_key
 
 #: Threads of a warp.
 _WARP = 32
@@ -87,6 +88,7 @@ def assembly(arch: str, kernel: Callable[..., None], signature: dict[str, str]) 
     from triton.compiler import ASTSource  # noqa: PLC0415
     from triton.runtime.jit import JITFunction  # noqa: PLC0415 - not triton.jit, which may be the interpreter's
 
+    remember_triton_key()
     # Triton 3.2 has another word for it.
     if "constexprs" in inspect.signature(ASTSource).parameters:
         source = ASTSource(JITFunction(kernel), {**signature, "SIZE": "constexpr"}, constexprs={"SIZE": 128})

@@ -35,6 +35,7 @@ def main() -> None:
     facts = measure(sys.argv[1])
     with os.fdopen(answers, "wb") as pipe:
         pipe.write(msgspec.json.encode(facts))
+    os._exit(0)  # Python takes half a second to take torch down
 
 
 if __name__ == "__main__":

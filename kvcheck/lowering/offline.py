@@ -17,6 +17,7 @@ from kvcheck.lowering.cast_lowering import casts, divisions
 from kvcheck.lowering.compile_errors import compile_failure
 from kvcheck.lowering.facts import Compiled, CompileFact
 from kvcheck.lowering.messages import described
+from kvcheck.lowering.triton_key import remember_triton_key
 
 #: Threads of a warp, and of what AMD calls a wavefront.
 _WARP, _WAVEFRONT = 32, 64
@@ -82,6 +83,7 @@ def compiling(arch: str) -> Iterator[list[CompileFact]]:
             return None
         return kernel
 
+    remember_triton_key()
     driver.set_active(FakeDriver(arch))
     JITFunction.run, Autotuner._bench = compile_only, lambda *_, **__: [0.0, 0.0, 0.0]  # noqa: SLF001
     try:

@@ -14,6 +14,8 @@ from typing import Protocol
 
 import torch
 
+from kvcheck.lowering.triton_key import remember_triton_key
+
 
 class Listener(Protocol):
     """Called with a kernel's name and its tensor arguments, before the launch."""
@@ -89,6 +91,7 @@ def warm(*, interpreted: bool) -> None:
         else:
             from triton.runtime import cache  # noqa: PLC0415
 
+            remember_triton_key()
             key = getattr(cache, "triton_key", None)
             if key is None:
                 from triton.compiler import compiler  # noqa: PLC0415

@@ -39,10 +39,13 @@ class Encoder:
 
 def encoders(request: EncodeRequest) -> list[Encoder]:
     """What a request names. Raises KvcheckError."""
-    doubt = None if request.own else _interpreter_doubt(request)
-    if request.target is not None:
-        return [_target(one, request, doubt) for one in load_encoders(request.target)]
-    return [_built_in(name, request, doubt) for name in request.encoders]
+    if request.target is None:
+        doubt = None if request.own else _interpreter_doubt(request)
+        return [_built_in(name, request, doubt) for name in request.encoders]
+    loaded = load_encoders(request.target)
+    interpreted = not request.own and any(uses_triton(one.module) for one in loaded)
+    doubt = _interpreter_doubt(request) if interpreted else None
+    return [_target(one, request, doubt) for one in loaded]
 
 
 def _interpreter_doubt(request: EncodeRequest) -> str | None:

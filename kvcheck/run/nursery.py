@@ -18,6 +18,7 @@ from kvcheck.api import StoreTarget
 from kvcheck.errors import KvcheckError, TargetError
 from kvcheck.run.cold import fresh_command
 from kvcheck.run.hanging import tell, tell_no_more
+from kvcheck.run.imports import uncollected
 from kvcheck.run.kernel_cache import kernel_cache
 from kvcheck.run.limits import limits_here
 from kvcheck.run.protocol import MARK, Answers, Hello, TargetInfo
@@ -54,12 +55,13 @@ def main(spec: str, device: str, jobs: str, load_timeout: str, arch: str = "") -
     end_with(os.getppid())  # an import that hangs does not see standard input end
     tell()
     try:
-        machine = _pick_machine(device, arch)
-        add_engine_roots()
-        before = _left_open()
-        loaded, missing = _load(spec)
-        _hear_children()
-        hello = _hello(loaded, missing, machine, _reason_for_fresh(before, _left_open()))
+        with uncollected():
+            machine = _pick_machine(device, arch)
+            add_engine_roots()
+            before = _left_open()
+            loaded, missing = _load(spec)
+            _hear_children()
+            hello = _hello(loaded, missing, machine, _reason_for_fresh(before, _left_open()))
         tell_no_more()
         end_by_itself()
     except MissingEngineError as error:
