@@ -14,6 +14,9 @@ import msgspec
 from kvcheck.errors import ContractError
 from kvcheck.fields import check_fields
 
+Launches: TypeAlias = Literal["eager", "graph"]
+"""How a target is started: called for each launch, or called once while a CUDA graph is captured, and replayed."""
+
 Derive: TypeAlias = Literal[
     "divide", "divide_approx", "multiply_reciprocal", "multiply_approx_reciprocal", "power_of_two"
 ]
@@ -148,7 +151,7 @@ class Accepts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `head_pitch="dense"` takes only rows whose heads follow each other without a gap; `inner=1` only a unit stride
     between elements; `align` only base addresses that are multiples of so many bytes; `same_pitch` only K and V with
     equal strides; `equal_lengths` only K and V with as many rows as there are slots; `source="fused_kv"` only K and V
-    that are one tensor of K heads, then V heads.
+    that are one tensor of K heads, then V heads; `launches=("eager",)` no capture in a CUDA graph.
     """
 
     dtypes: tuple[Literal["bf16", "fp16", "fp32"], ...] | None = None
@@ -162,6 +165,7 @@ class Accepts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     same_pitch: bool = False
     equal_lengths: bool = False
     source: Literal["k_v", "fused_kv"] = "k_v"
+    launches: tuple[Launches, ...] | None = None
 
     def __post_init__(self) -> None:
         """Refuse an alignment that no address has. Raises ContractError."""

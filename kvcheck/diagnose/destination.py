@@ -182,6 +182,6 @@ def explanation(part: Part, held: Held) -> Explanation:
 
 
 def lost_or_stray(facts: Facts, explained: Indices) -> int:
-    """How many of some positions are lost or stray."""
-    found = [final(facts).stray] + [placed_positions(each.placed, each.due_at[each.lost]) for each in parts(facts)]
-    return int(among(explained, distinct(np.concatenate(found))).sum())
+    """How many of some positions are lost or stray. One that tokens share is lost by each of them."""
+    lost = [among(placed_positions(each.placed, each.due_at[each.lost]), explained) for each in parts(facts)]
+    return sum(int(mine.sum()) for mine in (among(explained, final(facts).stray), *lost))

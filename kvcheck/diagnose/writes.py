@@ -1,7 +1,7 @@
 """The faults of writes, of memory that is nobody's to read, and of runs, in the order in which equals are named.
 
-`graph-stale` and `order-dependent` are not among them: no case replays a graph yet, and an order of cases is `run`'s to
-know, which names the last itself. They are never said to be observable.
+`order-dependent` is not among them: an order of cases is `run`'s to know, which names it itself. It is never said to be
+observable.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from kvcheck.diagnose.dims import ElementOrder
 from kvcheck.diagnose.exchanged import EXCHANGED
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.follows import ForeignRead, Nondeterministic, UninitialisedRead
+from kvcheck.diagnose.graph_stale import GraphStale
 from kvcheck.diagnose.layers import LayerRemap
 from kvcheck.diagnose.lost import LostEdge, LostTail, TokenLost
 from kvcheck.diagnose.misplaced import MISALIGNED_WRITE, MISPLACED, WRAPPED_WRITE
@@ -37,4 +38,5 @@ WRITES: tuple[Fault, ...] = (
     TokenLost(),
     StrayWrite(),
     LayerRemap(),
+    GraphStale(),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from kvcheck.addresses import byte_offsets, element_offsets, row_offsets
 from kvcheck.contract import Contract, LoadContract
 from kvcheck.draw import dtypes
 from kvcheck.draw.counter import words
+from kvcheck.draw.decoy import decoy
 from kvcheck.draw.inputs import Inputs, Slots, addressed, logical
 from kvcheck.draw.load import row_codes, row_scales
 from kvcheck.draw.poison import SourceDtype, ordinary, poison, with_nan
@@ -32,7 +33,7 @@ class _Scene:
     inputs: Inputs
     prefill: Prefill
     poison: Poison
-    redrawn: Tensor | None
+    redrawn: Tensor | Literal["all"] | None
 
 
 def case_inputs(
@@ -41,6 +42,11 @@ def case_inputs(
     """The logical inputs of a case whose cache is placed (see `inputs.logical`)."""
     page = placement.get("k_codes").dims[1]
     return logical(case, contract, placement.slots, page, redrawn)
+
+
+def decoy_inputs(placement: Placement, case: Case, contract: Contract | LoadContract) -> Inputs:
+    """What stands there instead while the case's launch is captured (see `decoy.decoy`)."""
+    return decoy(case, contract, placement.slots, placement.get("k_codes").dims[1])
 
 
 class Images:
@@ -58,9 +64,16 @@ class Images:
 
         `redrawn` K or V holds other values (see `inputs.logical`).
         """
-        placement, case, contract = self._placement, self._case, self._contract
-        inputs = case_inputs(placement, case, contract, redrawn)
-        scene = _Scene(placement, case, contract, inputs, letter, poisoned, redrawn)
+        inputs = case_inputs(self._placement, self._case, self._contract, redrawn)
+        return self._of(_Scene(self._placement, self._case, self._contract, inputs, letter, poisoned, redrawn))
+
+    def decoy(self) -> tuple[Bytes, ...]:
+        """The bytes before the launch is captured: the decoy's inputs, in the prefill and poison of no first launch."""
+        inputs = decoy_inputs(self._placement, self._case, self._contract)
+        return self._of(_Scene(self._placement, self._case, self._contract, inputs, "B", "B", "all"))
+
+    def _of(self, scene: _Scene) -> tuple[Bytes, ...]:
+        placement, case, contract, inputs = scene.placement, scene.case, scene.contract, scene.inputs
         arrays = tuple(np.zeros(size, np.uint8) for size in placement.allocations)
         for index, region in enumerate(placement.regions):
             if region.fill != "zeros":

@@ -18,9 +18,9 @@ from kvcheck.lowering.triton_key import remember_triton_key
 
 
 class Listener(Protocol):
-    """Called with a kernel's name and its tensor arguments, before the launch."""
+    """Called with a kernel's name, its tensor arguments and what launches it again, before the launch."""
 
-    def __call__(self, kernel: str, tensors: list[torch.Tensor], /) -> None:
+    def __call__(self, kernel: str, tensors: list[torch.Tensor], again: Callable[[], object], /) -> None:
         """Take note of one launch."""
 
 
@@ -72,7 +72,8 @@ def _wrapped(original: Callable[..., object], listener: Listener, state: Watch) 
         values = [*args, *kwargs.values()]
         if not kwargs.get("warmup", False):
             state.kernels.append(name)
-            listener(name, [value for value in values if isinstance(value, torch.Tensor)])
+            tensors = [value for value in values if isinstance(value, torch.Tensor)]
+            listener(name, tensors, lambda: original(self, *args, **kwargs))
         state.inside += 1
         try:
             with state.aside():

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, get_args, get_type_hints
 import msgspec
 
 from kvcheck import views
-from kvcheck.contract import Form
+from kvcheck.contract import Form, Launches
 from kvcheck.draw import scales, slots, values
 from kvcheck.schema import Case
 
@@ -21,8 +21,8 @@ Value: TypeAlias = str | int
 LAYOUTS = ("arena", "pooled", "recycled", "exact", "fence", "fence-before")
 #: Which of K and V is redrawn alone.
 CROSSES = ("none", "k", "v")
-#: How the target is started.
-LAUNCHES = ("eager",)
+#: How the target is started: called, or captured once in a graph with other inputs, and replayed.
+LAUNCHES = get_args(Launches)
 #: How tokens fall into requests.
 REQUESTS = ("one",)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,15 +19,15 @@ from kvcheck.contract import Contract
 from kvcheck.draw.image import Images, case_inputs
 from kvcheck.draw.inputs import Inputs, addressed
 from kvcheck.emission import LAUNCHES, LOADED, REPEAT, STORED, Step
-from kvcheck.errors import Refused
-from kvcheck.lowering.triton_launches import watch
 from kvcheck.memory.arena import Bytes, Memory
 from kvcheck.memory.cache import build_cache, build_output
 from kvcheck.memory.overrun import watch as watch_fences
 from kvcheck.memory.place import place
+from kvcheck.run.captured import Capture, captured, equal
 from kvcheck.run.failure import failure_of, refusal_of
 from kvcheck.run.files import UnwritableError, write_atomic
-from kvcheck.run.protocol import EMISSION, FAILURE, PLACING, PREPARING, SCENE, STAGE, UNWRITTEN, WRITING, Job
+from kvcheck.run.launch import RefusedError, launch, refused, witnessed
+from kvcheck.run.protocol import CAPTURING, EMISSION, FAILURE, PLACING, PREPARING, SCENE, STAGE, UNWRITTEN, WRITING, Job
 from kvcheck.run.recorded import Recorder
 from kvcheck.run.reference import reference_store
 from kvcheck.run.shadowed import shadowed
@@ -40,10 +40,6 @@ from kvcheck.schema import ITEMSIZE, Case, Change, Emission, Launch, Placement, 
 NOTE = 24
 
 Rows: TypeAlias = dict[str, tuple[int, npt.NDArray[np.int64]]]
-
-
-class _RefusedError(Exception):
-    """The target refused, with this sentence, and changed nothing."""
 
 
 def run_case(job: Job, target: Target, device: torch.device) -> None:
@@ -59,7 +55,7 @@ def run_case(job: Job, target: Target, device: torch.device) -> None:
 def _run_case(job: Job, target: Target, device: torch.device, folder: Path) -> None:
     try:
         emission = _emit(job, target, device, folder)
-    except _RefusedError as refusal:
+    except RefusedError as refusal:
         write_atomic(folder / FAILURE, msgspec.msgpack.encode(refusal_of(str(refusal))))
     except UnwritableError:
         raise
@@ -90,6 +86,10 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     launches: list[Launch] = []
     plan = list(LAUNCHES)
     stream = own_stream(device) if device.type == "cuda" else None
+    called: tuple[str, ...] | None = None
+    if case.launch == "graph" and not job.reference:
+        _note(stage, CAPTURING)
+        call, called = captured(Capture(call, target, memory, witness, stream), drawn.decoy())
     with shadowed(job, target, memory, placement, inputs) as shadow:
         for number, step in enumerate(plan, 1):
             if launches:
@@ -98,12 +98,12 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
             memory.upload(before)
             shadow.begin(number)
             _note(stage, f"launch {number}")
-            with _witnessed(witness, on=number == 1), recorder.launch(number):
-                refusal = _launch(call, target, stream)
+            with witnessed(witness, on=number == 1 and called is None), recorder.launch(number):
+                refusal = launch(call, target, stream)
             after = memory.download()
             shadow.end(before, after)
             if refusal is not None:
-                _refused(refusal, number, changed=not _equal(before, after))
+                refused(refusal, number, changed=not equal(before, after))
             launches.append(_record(step, before, after, rows))
             if number == len(LAUNCHES):
                 plan += _more(case, launches)
@@ -112,7 +112,7 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
         raise TamperedError(f"the target has replaced {name} in its process, so nothing that is read there counts")
     recorder.write(launches)
     return msgspec.structs.replace(
-        scene, launches=tuple(launches), copies=witness.copies(), received=witness.received()
+        scene, launches=tuple(launches), copies=witness.copies(), received=witness.received(), called=called
     )
 
 
@@ -133,13 +133,6 @@ def _more(case: Case, launches: list[Launch]) -> list[Step]:
     repeat = [REPEAT] if launches[0].rows != launches[2].rows else []
     crossed: dict[str, Tensor] = {"k": "k", "v": "v"}
     return repeat + ([Step("A", "A", crossed[case.cross])] if case.cross in crossed else [])
-
-
-def _refused(sentence: str, launch: int, *, changed: bool) -> None:
-    """Raise _RefusedError; or RuntimeError, a crash, for a refusal that comes too late to be one."""
-    if launch > 1 or changed:
-        raise RuntimeError(f"refused in launch {launch}, after it had stored something: {sentence}")
-    raise _RefusedError(sentence)
 
 
 def caller(target: Target, case: Case, memory: Memory, placement: Placement, inputs: Inputs) -> Callable[[], None]:
@@ -166,42 +159,6 @@ def _call(job: Job, target: Target, memory: Memory, placement: Placement, inputs
         reference_store(memory, placement, job.case, target.contract, inputs)
 
     return reference
-
-
-def _launch(call: Callable[[], None], target: Target, stream: torch.cuda.Stream | None) -> str | None:
-    """Call on the case's own stream and wait; without a GPU there is none. A refusal's sentence, or None."""
-    try:
-        if stream is None:
-            call()
-        else:
-            stream.wait_stream(torch.cuda.current_stream(stream.device))
-            with torch.cuda.stream(stream):
-                call()
-            torch.cuda.synchronize(stream.device)
-    except Exception as error:
-        if _refuses(error, target):
-            if stream is not None:
-                torch.cuda.synchronize(stream.device)
-            return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise
-    return None
-
-
-def _refuses(error: Exception, target: StoreTarget | LoadTarget) -> bool:
-    """Whether an exception is a refusal: kvcheck's own, or one the decorator lists, subclasses included."""
-    kinds = (f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
-    return isinstance(error, Refused) or any(name in target.refuses for name in kinds)
-
-
-@contextlib.contextmanager
-def _witnessed(witness: Witness, *, on: bool) -> Iterator[None]:
-    if not on:
-        yield
-        return
-    with watch(witness.launched) as state:
-        witness.watch, state.aside = state, witness.aside  # it has no business with what a launch does inside
-        with witness:
-            yield
 
 
 def _row_bytes(placement: Placement, target: Target, inputs: Inputs) -> Rows:
@@ -244,10 +201,6 @@ def _changes(allocation: int, changed: npt.NDArray[np.bool_], after: Bytes) -> l
         return []
     runs = np.split(where, np.flatnonzero(np.diff(where) != 1) + 1)
     return [Change(allocation, int(run[0]), after[run[0] : run[-1] + 1].tobytes()) for run in runs]
-
-
-def _equal(before: tuple[Bytes, ...], after: tuple[Bytes, ...]) -> bool:
-    return all(np.array_equal(was, now) for was, now in zip(before, after, strict=True))
 
 
 def _device_name(device: torch.device) -> str:

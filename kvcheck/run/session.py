@@ -18,6 +18,7 @@ from kvcheck.memory.place import allocated, place
 from kvcheck.run.astray import MOST, Trial, Trials, eliminations, known, stopped, stopped_unseen, traced
 from kvcheck.run.confirm import chosen, confirm, job_of
 from kvcheck.run.feed import Feed
+from kvcheck.run.graph import no_graph
 from kvcheck.run.judge_worker import Question
 from kvcheck.run.judges import Judges
 from kvcheck.run.keep import keep_emission
@@ -113,7 +114,7 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
             if (known := earlier.get(case_id(case))) is not None:
                 run.done(number, known)
                 continue
-            planned = _not_here(nursery, info, options) or _planned(case, info, most, cuda=nursery.hello.cuda)
+            planned = _not_here(nursery, info, options) or _planned(case, info, options, most, cuda=nursery.hello.cuda)
             if isinstance(planned, Placement):
                 runnable.append(number)
                 if nursery.hello.cuda and info.triton:
@@ -212,7 +213,9 @@ def _not_here(nursery: Nursery, info: TargetInfo, options: Options) -> tuple[Out
     return None
 
 
-def _planned(case: Case, info: TargetInfo, most: int, *, cuda: bool) -> Placement | tuple[Outcome, str]:
+def _planned(
+    case: Case, info: TargetInfo, options: Options, most: int, *, cuda: bool
+) -> Placement | tuple[Outcome, str]:
     """Where a case's tensors lie, or why it is not run.
 
     `most` are the bytes that a case's process may have: beyond, nothing is drawn.
@@ -224,7 +227,8 @@ def _planned(case: Case, info: TargetInfo, most: int, *, cuda: bool) -> Placemen
         placement = _placement(case, info, cuda=cuda)
     except Unplaceable as error:
         return "unsupported", str(error)
-    limit = outside_limits(case, info.contract, info.accepts, info.form, placement)
+    limit = no_graph(case, info, options)
+    limit = limit or outside_limits(case, info.contract, info.accepts, info.form, placement)
     return placement if limit is None else ("unsupported", limit)
 
 

@@ -24,7 +24,7 @@ _KNOWN = frozenset(
 _READ_BY: tuple[tuple[type | ModuleType, tuple[str, ...]], ...] = (
     (torch, ("empty", "from_numpy")),
     (torch.Tensor, ("copy_", "cpu", "data_ptr", "numpy", "set_", "untyped_storage")),
-    (torch.cuda, ("synchronize", "current_stream", "stream")),
+    (torch.cuda, ("synchronize", "current_stream", "stream", "graph", "CUDAGraph")),
     (np, ("array_equal", "flatnonzero", "split", "diff")),
 )
 

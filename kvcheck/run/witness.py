@@ -31,8 +31,9 @@ class Witness(PlainDispatchMode):
         self._copies: Counter[tuple[str, str]] = Counter()
         self._received: list[Received] = []
 
-    def launched(self, kernel: str, tensors: list[torch.Tensor], /) -> None:
+    def launched(self, kernel: str, tensors: list[torch.Tensor], again: object = None, /) -> None:
         """Note a launch's tensor arguments."""
+        del again
         for tensor in tensors:
             self._received.append(Received(kernel, self._owner(tensor), tuple(tensor.stride())))
 

@@ -66,3 +66,6 @@ class Emission(msgspec.Struct, frozen=True):
     mapped: tuple[tuple[int, int], ...] = ()
     """Of layouts with fences: the first mapped byte around each allocation and the one behind the last, like
     `addresses`. Nothing is mapped beyond them."""
+    called: tuple[str, ...] | None = None
+    """Of a case whose launches are replays of a graph: the tensors that a target fills in which the call before the
+    capture, which is no replay, changed a byte. None of other cases."""

@@ -39,6 +39,7 @@ def _sizes(case: Case, accepts: Accepts) -> str | None:
         ("heads", case.heads, accepts.head_counts),
         ("tokens", case.tokens, accepts.tokens),
         ("slot_dtype", case.slot_dtype, accepts.slot_dtypes),
+        ("launch", case.launch, accepts.launches),
     )
     for axis, value, accepted in limits:
         if accepted is not None and value not in accepted:

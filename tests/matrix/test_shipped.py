@@ -73,7 +73,7 @@ def test_full_sweeps_every_axis_with_more_than_one_value_for_it() -> None:
     """
     full = read(find("full"))
     named = set(full.axes).union(*full.cases)
-    assert set(AXES) - named == {"form", "page", "requests", "launch", "seed"}
+    assert set(AXES) - named == {"form", "page", "requests", "seed"}
     assert named - set(full.axes) == {"layers"}
 
 
