@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from .command import KERNELS, SEED, Ran, by_axis, matrix, write_matrix
+from .graph_results import EXPECTED
 
 pytestmark = pytest.mark.gpu
 
@@ -81,3 +82,16 @@ def test_faults_of_the_gpu_cost_their_own_case(tmp_path: Path) -> None:
     # Out of memory torch asks NVML how much there is, and fails there first where a machine does not let it.
     assert re.search("out of memory|INTERNAL ASSERT FAILED .*CUDACachingAllocator.cpp", found[5].process.error or "")
     assert ran.code == 1
+
+
+def test_graphs_are_captured_and_replayed_on_a_gpu(tmp_path: Path) -> None:
+    """What a launcher keeps of the call before shows in every case of a graph, and in none of an eager launch."""
+    cases = write_matrix(
+        tmp_path / "graph.toml", tokens=[3, 8], slots=["permuted", "duplicates"], launch=["graph", "eager"]
+    )
+    ran = matrix(tmp_path / "out", cases, "--target", KERNELS / "graphs.py", device="cuda")
+    for name, (outcome, words) in EXPECTED.items():
+        for case in ran.reports[name].cases:
+            said = case.diagnosis[0].says if case.diagnosis else case.reason
+            wanted, text = (outcome, words) if case.axes["launch"] == "graph" else ("pass", "")
+            assert (case.outcome, text in said) == (wanted, True), (name, case.axes, case.outcome, said)
