@@ -18,7 +18,7 @@ them.
 5. Faults of writes, in `writes`: `misplaced` rows, each at a `destination` that `strides`, `pages`, `exchanged` or
    `recovered` give and `search` finds, those in other `layers` among them; the `one_scale` of a row that stays;
    `lost`, `torn`, `unwanted`, `stray` and `mutated` bytes; and what `follows` something else than K and V, by what
-   `moves` from launch to launch, or by `one_more` element.
+   `moves` from launch to launch, or by `one_more` element. `graph_stale`: what a replay has of the capture.
 6. What a pass rules out: `prospect`, whether the bytes of a faulty kernel may stand where they do; `reach`, whether
    it would have run into a fence.
 """

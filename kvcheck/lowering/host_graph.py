@@ -16,7 +16,9 @@ from kvcheck.lowering.torch_modes import PlainDispatchMode
 from kvcheck.lowering.triton_launches import Watch, watch
 
 #: What a stream that is captured does not permit: it would wait for a value that no replay has computed yet.
-_READS = frozenset({"aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero", "aten::nonzero"})
+_READS = frozenset(
+    {"aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero", "aten::masked_select", "aten::nonzero"}
+)
 
 
 class HostGraph(PlainDispatchMode):
@@ -38,6 +40,7 @@ class HostGraph(PlainDispatchMode):
         torch.cuda.is_current_stream_capturing = lambda: True
         try:
             with watch(self._launched) as self._watch, self:
+                self._watch.aside = self.aside
                 yield
         finally:
             torch.cuda.is_current_stream_capturing = capturing
@@ -61,12 +64,18 @@ class HostGraph(PlainDispatchMode):
         if self._watch.inside:  # the interpreter's own
             return func(*args, **named)
         name = str(getattr(func, "_schema", func)).partition("(")[0].partition(".")[0]
-        if name in _READS:
+        if name in _READS or (name == "aten::index" and _by_mask(args[1])):
             raise RuntimeError(f"{name} reads a tensor's value on the host: not permitted while a graph is captured")
         made = func(*args, **named)
         if not (getattr(func, "is_view", False) or name.startswith(("aten::empty", "aten::new_empty", "aten::set_"))):
             self._steps.append(lambda: _into(made, func(*args, **named)))
         return made
+
+
+def _by_mask(indices: object) -> bool:
+    """Whether elements are picked by a mask, which says only when it is read how many they are."""
+    tensors = [each for each in indices if isinstance(each, torch.Tensor)] if isinstance(indices, list | tuple) else []
+    return any(each.dtype in (torch.bool, torch.uint8) for each in tensors)
 
 
 def _into(made: object, again: object) -> None:

@@ -74,6 +74,7 @@ _CACHE: dict[str, Holds] = {
         p.axes["k_cache"] != p.axes["v_cache"] or p.number("head_dim") != p.number("head_dim_v")
     ),
     "a cache that is one of several layers": lambda p: p.number("layers") > 1,
+    "replays of a graph": lambda p: p.axes["launch"] == "graph",
     "poison around K and V": lambda p: p.axes["layout"] == "arena",
 }
 

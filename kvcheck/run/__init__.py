@@ -8,9 +8,9 @@ for. `journal` holds what has ended, under the `journal_key` of all that it depe
 A case. `pool` starts a `nursery`, which loads the target and will `serve` the jobs of the `protocol`: a `child`
 each, or `fresh` interpreters by `cold`. Before the forks there are `imports`, `rehearse` and `huge_pages`, around
 them `kernel_cache`, `limits`, `shield`, `marked`, `outside` and `hanging`: what targets cost, kill or leave. In the
-child, `case` places, launches on a `stream` of its own and writes the emission; `reference` proves kvcheck's own side
-first, asked by the `yardstick`; `witness` sees copies and strides; `untouched`, by `dict_versions`, that kvcheck's
-functions are still its own; `failure` is an exception in words.
+child, `case` places, makes each `launch` on a `stream` of its own, `captured` in a `graph` or not, and writes the
+emission; `reference` proves kvcheck's own side first, asked by the `yardstick`; `witness` sees copies and strides;
+`untouched`, by `dict_versions`, that kvcheck's functions are still its own; `failure` is an exception in words.
 
 Its result. `judges` keep a `judge_worker` each; `result` is the verdict, the diagnosis, or why there is none; `keep`
 holds emissions for later. `confirm`, `repeated`, `astray` and `together` (by `several`, with `blame`) run cases once

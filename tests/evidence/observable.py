@@ -50,6 +50,7 @@ FORMS = {
     "multiplied-scale": "the wrong way round",
     "next-head": "the next head",
     "odd-token-lost": "two tokens at a time",
+    "planned-slots": "slots",
     "shared-pitch": "V by K's token pitch",
     "shared-pitch-of-v": "K by V's token pitch",
     "sibling-cache-stride": "V's by K's strides",

@@ -86,6 +86,7 @@ SPECIMENS: dict[str, Shown] = {
     "numeric-store": Shown(),
     "odd-token-lost": Shown(SMALL, small(tokens=2), _by("lost")),
     "cloned-cache": Shown(small(k_cache="padded"), SMALL, _by("lost")),
+    "planned-slots": Shown(small(launch="graph"), SMALL, _by("lost", "stray")),
     "cleared-gap": Shown(small(k_cache="head_padded"), SMALL, _by("stray")),
     "negative-slot": Shown(small(slots="negative_mixed"), SMALL, _by("stray")),
     "torn-duplicate": Shown(small(slots="duplicates"), SMALL, _by("scales")),

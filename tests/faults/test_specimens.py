@@ -21,7 +21,7 @@ FAULTS = {
     *("approximate-division", "lost-carry", "subnormal-flush", "negative-zero", "early-saturation"),
     *("overflow-to-nan", "nan-laundered", "format-confusion", "reinterpreted-source", "numeric-store"),
     *("token-lost", "stray-write", "negative-slot", "duplicate-slot", "uninitialised-read", "foreign-read"),
-    *("input-mutated", "compile-failure", "nondeterministic", "layer-remap"),
+    *("input-mutated", "compile-failure", "nondeterministic", "layer-remap", "graph-stale"),
 }
 
 

@@ -69,12 +69,12 @@ def test_stride_is_every_pair_of_views() -> None:
 def test_full_sweeps_every_axis_with_more_than_one_value_for_it() -> None:
     """All but those that are the target's (its form, its page), those of one value, and the seed.
 
-    Layers come in cases of their own, which another axis would have made others.
+    Layers and graphs come in cases of their own, which another axis would have made others.
     """
     full = read(find("full"))
     named = set(full.axes).union(*full.cases)
     assert set(AXES) - named == {"form", "page", "requests", "seed"}
-    assert named - set(full.axes) == {"layers"}
+    assert named - set(full.axes) == {"layers", "launch"}
 
 
 def test_full_has_whatever_the_others_have() -> None:
