@@ -31,13 +31,16 @@ from kvcheck.run.repeated import with_repetition
 from kvcheck.run.result import not_run
 from kvcheck.run.room import no_room
 from kvcheck.run.sanitized import with_runs
-from kvcheck.run.scratch import scratch
+from kvcheck.run.scratch import scratch, scratch_in_memory
 from kvcheck.run.shadow_seen import read
 from kvcheck.run.yardstick import Yardstick
 from kvcheck.schema import Case, CaseResult, Outcome, Placement, ProcessVerdict
 from kvcheck.targets.limits import outside_limits
 
 OnResult = Callable[[CaseResult], None]
+
+#: Bytes of the allocations of a case whose files may lie in memory: they are no more than a few times as many.
+SMALL = 1 << 20
 
 
 @dataclass
@@ -50,10 +53,20 @@ class _Run:
     root: Path
     on_result: OnResult
     results: dict[int, CaseResult] = field(default_factory=dict)
+    in_memory: Path | None = None
+    """Where the files of small cases lie, if not in `root`."""
+    sizes: dict[int, int] = field(default_factory=dict)
+    """The bytes of a case's allocations, where they are known."""
+
+    def folder(self, number: int) -> Path:
+        """Where a case's files lie."""
+        small = self.sizes.get(number, SMALL + 1) <= SMALL
+        root = self.in_memory if self.in_memory is not None and small else self.root
+        return root / str(number)
 
     def job(self, number: int, *, reference: bool = False) -> Job:
         """A case's job, with a folder that is empty."""
-        folder = self.root / ("reference" if reference else str(number))
+        folder = self.root / "reference" if reference else self.folder(number)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)  # a target may have removed all that lies in the folder of temporary files
         witness = "" if reference else self.options.witness
@@ -65,7 +78,7 @@ class _Run:
 
     def judged(self, number: int, result: CaseResult, nursery: Nursery) -> None:
         """A case is done: keep what it has left for later, and forget the rest."""
-        folder = self.root / str(number)
+        folder = self.folder(number)
         if self.options.witness == "shadow":
             result = with_runs(result, (read(folder),))
         if self.options.records is not None and (folder / RECORDING).exists():
@@ -104,8 +117,8 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
     The nurseries `beside` have the same target loaded, and share the cases. Without judges, cases are judged here.
     Cases that `earlier` knows by their id are not run again, but by as many more processes as were asked for.
     """
-    with scratch() as folder:
-        run = _Run(cases, info, options, folder, on_result)
+    with scratch() as folder, scratch_in_memory() as in_memory:
+        run = _Run(cases, info, options, folder, on_result, in_memory=in_memory)
         keys: dict[int, Hashable] = {}
         runnable: list[int] = []
         yardstick: Yardstick | None = None
@@ -117,6 +130,7 @@ def run_target(  # noqa: PLR0913 - what a run is made of; the last three are nam
             planned = _not_here(nursery, info, options) or _planned(case, info, options, most, cuda=nursery.hello.cuda)
             if isinstance(planned, Placement):
                 runnable.append(number)
+                run.sizes[number] = sum(planned.allocations)
                 if nursery.hello.cuda and info.triton:
                     keys[number] = kernel_key(case, planned)
                 if yardstick is None and isinstance(info.contract, Contract):

@@ -8,13 +8,19 @@ import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from kvcheck.run import scratch as module
 from kvcheck.run.locks import locked
-from kvcheck.run.scratch import PREFIX, scratch, sweep
+from kvcheck.run.options import Options
+from kvcheck.run.pool import Nursery
+from kvcheck.run.scratch import PREFIX, scratch, scratch_in_memory, sweep
+from kvcheck.run.session import SMALL, _Run
+from kvcheck.schema import Case
 
 from .command import KERNELS, environment, matrix, start, write_matrix
 from .processes import wait_for
@@ -145,6 +151,78 @@ def test_a_folder_that_is_removed_once_it_is_locked_is_not_used(place: Path, mon
         assert folder.is_dir()
         assert folder != gone[0]
     assert list(place.iterdir()) == []
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that passes for a file system in memory, where nobody says where temporary files belong."""
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(module, "_IN_MEMORY", folder)
+    monkeypatch.setattr(module, "_LOGINS", tmp_path / "no logins")
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == folder)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=1 << 18, f_frsize=1 << 12))
+    return folder
+
+
+def test_small_files_lie_in_memory(memory: Path) -> None:
+    """They go with the block; and what a dead process left there goes first."""
+    left = memory / f"{PREFIX}left"
+    left.mkdir()
+    with scratch_in_memory() as folder:
+        assert folder is not None
+        assert list(memory.iterdir()) == [folder]
+    assert list(memory.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["TMPDIR", "TEMP", "TMP"])
+def test_who_says_where_temporary_files_belong_is_heard(
+    memory: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file lies elsewhere then."""
+    monkeypatch.setenv(name, str(memory))
+    with scratch_in_memory() as folder:
+        assert folder is None
+
+
+def test_little_memory_is_left_alone(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page less than a GiB: what targets print lies there too. So is a folder of a disk's, and one that is not."""
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=(1 << 18) - 1, f_frsize=1 << 12))
+    with scratch_in_memory() as folder:
+        assert folder is None
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=1 << 18, f_frsize=1 << 12))
+    monkeypatch.setattr(Path, "is_mount", lambda _: False)
+    with scratch_in_memory() as folder:
+        assert folder is None
+    memory.rmdir()
+    monkeypatch.setattr(Path, "is_mount", lambda _: True)
+    with scratch_in_memory() as folder:
+        assert folder is None
+
+
+def test_no_file_lies_where_a_logout_removes_it(memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may go on behind it. What is root's stays."""
+    monkeypatch.setattr(module, "_LOGINS", tmp_path)
+    monkeypatch.setattr(os, "getuid", lambda: 1000)
+    with scratch_in_memory() as folder:
+        assert folder is None
+    monkeypatch.setattr(os, "getuid", lambda: 0)
+    with scratch_in_memory() as folder:
+        assert folder is not None
+        assert folder.parent == memory
+
+
+def test_the_files_of_small_cases_alone_lie_in_memory(tmp_path: Path) -> None:
+    """Those of a large one may be hundreds of MB; and without such memory none do."""
+    with Nursery("store", Options(device="cpu")) as nursery:
+        run = partial(_Run, [Case(), Case()], nursery.hello.targets[0], Options(), tmp_path / "disk", lambda _: None)
+        both = run(in_memory=tmp_path / "memory", sizes={0: SMALL + 1, 1: SMALL})
+        assert [Path(both.job(number).folder) for number in (0, 1)] == [both.folder(0), both.folder(1)]
+        assert [both.folder(number) for number in (0, 1)] == [tmp_path / "disk" / "0", tmp_path / "memory" / "1"]
+        assert Path(both.job(1, reference=True).folder) == tmp_path / "disk" / "reference"
+        assert run(sizes={0: SMALL + 1, 1: SMALL}).folder(1) == tmp_path / "disk" / "1"
 
 
 def test_the_folder_of_a_killed_run_goes_with_the_next(place: Path, tmp_path: Path) -> None:
