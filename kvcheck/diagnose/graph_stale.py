@@ -103,7 +103,8 @@ class _Held:
     """How a replay fares that keeps `stale` of the capture: `rows` `[n, heads]` are as it leaves them.
 
     `explained` are the positions of condemned bytes that it accounts for; `proof` counts those in rows whose codes are
-    not all alike. `against` counts right rows that it would have left otherwise.
+    not all alike, and a quarter of the stray ones of others. `against` counts right rows that it would
+    have left otherwise.
     """
 
     stale: tuple[str, ...]
@@ -121,7 +122,7 @@ def _stale(facts: Facts, tensor: Tensor) -> Explanation | None:
     if not bad.any():
         return None
     held = [each for each in _tried(facts, tensor) if each.proof >= PROOF]
-    best = max(held, key=lambda each: (len(each.explained), -each.against, -len(each.stale)), default=None)
+    best = max(held, key=lambda each: (len(each.explained), -each.against), default=None)
     if best is None or (best.rows & bad).sum() < SHARE * bad.sum() or best.against > (best.rows & bad).sum():
         return None
     what = " and ".join(_WORDS[each] for each in best.stale)
@@ -166,6 +167,8 @@ def _held(facts: Facts, tensor: Tensor, stale: tuple[str, ...]) -> _Held:
     varied = rows & (there.codes != there.codes[:, :, :1]).any(axis=2)
     found = placed_positions(codes, codes_at).reshape(codes_at.shape)
     proof = int(among(distinct(found[varied].ravel()), wrong).sum())
+    # Rows of one repeated code: so many stray bytes just where the capture's slots are do not come by chance.
+    proof += int(among(distinct(found[rows & ~varied].ravel()), final(facts).stray).sum()) // 4
     explained = distinct(np.concatenate([_positions(each, each.at(each.placed, slots), rows, wrong) for each in held]
                                         + [_positions(each, each.due_at, rows, wrong) for each in held]))  # fmt: skip
     against = int((~rows & ~_bad(facts, tensor)).sum())

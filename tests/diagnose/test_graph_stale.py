@@ -103,10 +103,14 @@ CASE = Case(tokens=5, heads=2, head_dim=32)
 @pytest.mark.parametrize("stale", [(SLOTS,), (ROWS,), (SLOTS, ROWS), (ALL,)], ids=" and ".join)
 def test_what_a_replay_has_of_the_capture_is_named(form: Form, slots: str, stale: tuple[str, ...]) -> None:
     """For both tensors and in every form: this fault alone, and all that is wrong by it."""
-    found = named(replayed(stale, msgspec.structs.replace(CASE, slots=slots), form=form))
+    emission = replayed(stale, msgspec.structs.replace(CASE, slots=slots), form=form)
+    found = named(emission)
     assert [(each.fault, each.evidence["stale"]) for each in found] == [("graph-stale", ", ".join(stale))] * 2
     assert {each.tensor for each in found} == {"k", "v"}
     assert explains_all(found)
+    if ALL not in stale:
+        rows = Facts(emission, COMPUTED, judge(emission)).stored_tokens
+        assert {each.evidence["rows_explained"] for each in found} == {len(rows) * CASE.heads}
 
 
 @pytest.mark.parametrize("contract", [OF_TOKEN, BLOCKS], ids=["token", "block"])
@@ -142,6 +146,32 @@ def test_a_part_of_the_rows_may_be_stale() -> None:
     most, few = (named(replayed((ROWS,), CASE, tokens=tokens)) for tokens in (4, 2))
     assert {(each.fault, each.evidence["rows_against"]) for each in most} == {("graph-stale", 2)}
     assert "graph-stale" not in {each.fault for each in few}
+
+
+def test_rows_that_are_all_alike_are_told_by_where_they_stand() -> None:
+    """Zeros in the slots of the capture, where nothing is due; zeros in their own slots would tell nothing."""
+    found = named(replayed((SLOTS,), msgspec.structs.replace(CASE, k_values="all_zero", v_values="all_zero"), GIVEN))
+    assert {(each.fault, each.evidence["stale"]) for each in found} == {("graph-stale", SLOTS)}
+
+
+def test_few_bytes_prove_nothing() -> None:
+    """Four codes of one row come by chance."""
+    found = named(replayed((ROWS,), Case(tokens=1, heads=1, head_dim=4), GIVEN))
+    assert "graph-stale" not in {each.fault for each in found}
+
+
+def test_a_few_rows_of_many_wrong_ones_are_not_enough() -> None:
+    """One row of the capture among five that are all wrong says little of the others."""
+    case = msgspec.structs.replace(CASE, launch="graph")
+
+    def kernel(memory: Memory) -> None:
+        Replay(case, GIVEN, (ROWS,))(memory)
+        for slot in memory.slots[1:].tolist():
+            for tensor in SIDES:
+                memory.write(f"{tensor}_codes", slot, memory.row(f"{tensor}_codes", slot) ^ np.uint8(0x15))
+
+    emission = emulate(kernel, case, GIVEN)
+    assert "graph-stale" not in {each.fault for each in diagnose(emission, judge(emission))}
 
 
 def test_only_a_replay_is_stale() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 import torch
 
 from kvcheck.lowering.host_graph import HostGraph
+from kvcheck.lowering.torch_modes import PlainDispatchMode
 
 from .graph_kernels import twice
 
@@ -84,6 +85,34 @@ def test_launches_of_triton_are_made_again() -> None:
     x.zero_()
     graph.replay()
     assert out.tolist() == [1, 1, 1, 1]
+
+
+def test_what_the_interpreter_does_in_a_launch_is_no_step_of_its_own() -> None:
+    """A mode of the target's is on, so that the graph's cannot be taken off for the launch."""
+
+    class Own(PlainDispatchMode):
+        """One that changes nothing."""
+
+        def __torch_dispatch__(
+            self,
+            func: Callable[..., object],
+            types: Sequence[type],
+            args: Sequence[object] = (),
+            kwargs: Mapping[str, object] | None = None,
+        ) -> object:
+            return func(*args, **(kwargs or {}))
+
+    x, out = torch.arange(4.0), torch.zeros(4)
+
+    def call() -> None:
+        with Own():  # type: ignore[no-untyped-call]
+            twice[(1,)](x, out, 4, BLOCK=4)
+
+    graph = captured(call)
+    assert len(graph._steps) == 1
+    x.fill_(3)
+    graph.replay()
+    assert out.tolist() == [6, 6, 6, 6]
 
 
 @pytest.mark.parametrize(
