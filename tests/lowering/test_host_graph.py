@@ -90,7 +90,7 @@ def test_launches_of_triton_are_made_again() -> None:
 def test_what_the_interpreter_does_in_a_launch_is_no_step_of_its_own() -> None:
     """A mode of the target's is on, so that the graph's cannot be taken off for the launch."""
 
-    class Own(PlainDispatchMode):
+    class Own(PlainDispatchMode):  # type: ignore[no-untyped-call]
         """One that changes nothing."""
 
         def __torch_dispatch__(
