@@ -127,6 +127,8 @@ def _stale(facts: Facts, tensor: Tensor) -> Explanation | None:
         return None
     what = " and ".join(_WORDS[each] for each in best.stale)
     says = f"{tensor.upper()} is stored {what} that stood there when the graph was captured"
+    apart = _apart(facts, tensor, best.stale)
+    says += f" ({', '.join(apart)})" if apart else ""
     evidence: dict[str, int | float | str | list[int]] = {
         "stale": ", ".join(best.stale), "rows_explained": int((best.rows & bad).sum()),
     }  # fmt: skip
@@ -136,6 +138,16 @@ def _stale(facts: Facts, tensor: Tensor) -> Explanation | None:
         evidence["rows_against"] = best.against
     cost = len(best.stale) + bool(best.against)
     return _explanation(facts, tensor, best.explained, cost, says, evidence)
+
+
+def _apart(facts: Facts, tensor: Tensor, stale: tuple[str, ...]) -> list[str]:
+    """The first slot, and the first given scale, of the capture and of the replay."""
+    said = []
+    if SLOTS in stale:
+        said.append(f"token {facts.stored_tokens[0]} in slot {_slots(facts, stale)[0]}, where {facts.slots[0]} is due")
+    if SCALE in stale:
+        said.append(f"scale {_scale(facts, tensor)[0]:g}, where {facts.given(tensor)[0]:g} is due")
+    return said
 
 
 def _tried(facts: Facts, tensor: Tensor) -> Iterator[_Held]:

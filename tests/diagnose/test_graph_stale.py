@@ -130,6 +130,7 @@ def test_given_scales_of_the_capture_are_named_with_all_else(stale: tuple[str, .
     found = named(replayed(stale, CASE, GIVEN))
     assert [(each.fault, each.evidence["stale"]) for each in found] == [("graph-stale", ", ".join(stale))] * 2
     assert explains_all(found)
+    assert ("scale 4, where 0.125 is due" in found[0].says) == (SCALE in stale)
 
 
 def test_one_tensor_alone_is_named_alone() -> None:
@@ -138,7 +139,8 @@ def test_one_tensor_alone_is_named_alone() -> None:
     (found,) = named(emission)
     due = decoy_inputs(emission.placement, emission.case, COMPUTED).slots
     assert (found.tensor, found.evidence["slots_used"]) == ("v", due.tolist())
-    assert found.says.startswith("V is stored in the slots that stood there when the graph was captured; explains ")
+    said = "V is stored in the slots that stood there when the graph was captured"
+    assert found.says.startswith(f"{said} (token 0 in slot {due[0]}, where 3 is due); explains ")
 
 
 def test_a_part_of_the_rows_may_be_stale() -> None:
