@@ -138,7 +138,10 @@ class Facts:
 
     def own(self, tensor: Tensor) -> Taken:
         """The rows that a right kernel gets, of the slots compared."""
-        return self._once("own", tensor, lambda: self.taken(tensor, self.chosen(tensor, self._values[tensor])))
+        kept = self._kept.get(("own", tensor))  # asked for a hundred times a case
+        if kept is None:
+            kept = self._kept["own", tensor] = self.taken(tensor, self.chosen(tensor, self._values[tensor]))
+        return cast("Taken", kept)
 
     def own_stored(self, tensor: Tensor) -> Taken:
         """The rows that a right kernel gets, of `stored_tokens`."""

@@ -40,6 +40,8 @@ class Own:
     def at(self, offsets: Offsets, base: int | None = None) -> Offsets:
         """Byte addresses of element `offsets` from `base` (its own): int64 `[tokens, heads, dim]`."""
         places = (self.base if base is None else base) + offsets * self.item
+        if places.shape == self.placed.dims:
+            return places
         return np.ascontiguousarray(np.broadcast_to(places, self.placed.dims))
 
     def strided(self, strides: tuple[int, ...], base: int | None = None) -> Offsets:

@@ -102,7 +102,7 @@ class Taken:
         """The codes that are allowed under the right scale."""
         return allowed_codes(self._contract, self.x, self.elements(self.scale))
 
-    @property
+    @cached_property
     def stored(self) -> Stored:
         """What a right kernel stores."""
         return Stored(self.allowed.right, self.scale if self._keeps else None)
@@ -131,6 +131,13 @@ class Taken:
 
         The stored scale, where it is exact or legal; where it is not, the codes say nothing of how they were made.
         """
+        return self._scaled_right if stored is self.stored else self._scaled(stored)
+
+    @cached_property
+    def _scaled_right(self) -> tuple[Floats, Mask]:
+        return self._scaled(self.stored)
+
+    def _scaled(self, stored: Stored) -> tuple[Floats, Mask]:
         scale, accepted = self._accepted(stored.scale)
         known = np.ones(self.x.shape, np.bool_)
         if accepted is not None:
@@ -147,6 +154,15 @@ class Taken:
 
     def elements(self, scale: Floats) -> Floats:
         """The scale of every element."""
+        if scale is self.scale:
+            return self._elements_right
+        return self._elements(scale)
+
+    @cached_property
+    def _elements_right(self) -> Floats:
+        return self._elements(self.scale)
+
+    def _elements(self, scale: Floats) -> Floats:
         if self._contract.scale is None:
             return np.broadcast_to(scale, self.x.shape)
         return element_scales(self._contract, scale, self.x.shape)

@@ -20,6 +20,8 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 _BLOCK = 4
 
 _PHILOX = np.random.Philox(key=0)
+#: A state of it, written over for each stream.
+_STATE = _PHILOX.state
 _encoded = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -42,12 +44,12 @@ def _generator(key: Key, block: int) -> np.random.Philox:
 
     To make one takes three times as long, and a small case draws from a hundred streams.
     """
-    state = _PHILOX.state
-    state["state"]["key"][:] = _halves(_philox_key(key))
-    state["state"]["counter"][:2] = _halves(block)
-    state["state"]["counter"][2:] = 0
-    state["buffer_pos"] = _BLOCK  # nothing is left of a block drawn before
-    _PHILOX.state = state
+    inner = _STATE["state"]
+    inner["key"][:] = _halves(_philox_key(key))
+    inner["counter"][:2] = _halves(block)
+    inner["counter"][2:] = 0
+    _STATE["buffer_pos"] = _BLOCK  # nothing is left of a block drawn before
+    _PHILOX.state = _STATE
     return _PHILOX
 
 

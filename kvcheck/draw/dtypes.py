@@ -7,6 +7,7 @@ greatest finite value becomes infinity (IEEE 754).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -68,6 +69,7 @@ def from_float64(values: npt.NDArray[np.float64], dtype: SourceDtype) -> Bits:
     return codes.reshape(values.shape)
 
 
+@lru_cache
 def greatest(dtype: SourceDtype) -> float:
     """Return the greatest finite value of the dtype."""
     layout = _LAYOUTS[dtype]
@@ -93,6 +95,7 @@ class Fields:
         self.sign_and_mantissa = self.of(layout.sign | self.mantissa)
 
 
+@lru_cache
 def field_bits(dtype: SourceDtype) -> Fields:
     """Return where sign, exponent and mantissa lie in a dtype's storage bits."""
     return Fields(dtype)

@@ -192,5 +192,6 @@ def _content(tensor: Placed, placement: Placement, inputs: Inputs) -> npt.NDArra
         scale = inputs.k_scale if tensor.name == "k_scale" else inputs.v_scale
         assert scale is not None
         return scale if tensor.dtype == "fp32" else dtypes.from_float32(scale, cast("SourceDtype", tensor.dtype))
-    page = placement.get("k_codes").dims[1]
-    return tables(inputs.slots, page).get(tensor.name)
+    if tensor.name not in NAMES:
+        return None
+    return tables(inputs.slots, placement.get("k_codes").dims[1])[tensor.name]

@@ -7,6 +7,7 @@ alike, and equal guards cannot tell where a byte came from.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -59,7 +60,7 @@ def stands_out(amax: float, dtype: SourceDtype, ceiling: float, floor: float) ->
 def poison(key: tuple[str | int, ...], count: int, top: float, dtype: SourceDtype) -> Bits:
     """`count` storage bits of `dtype`: magnitudes uniform in [top / 2, top), either sign. `top` is a power of two."""
     fields = field_bits(dtype)
-    binade = int(from_float64(np.array([top / 2]), dtype)[0])
+    binade = _code(top / 2, dtype)
     if binade & fields.mantissa or not binade & fields.exponent:  # subnormal: the binade has fewer bits
         fraction = (words(("poison", *key), 0, count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
         sign = np.where(_raw(("poison-sign", *key), count, dtype) & fields.one, -1.0, 1.0)
@@ -81,13 +82,18 @@ def ordinary(key: tuple[str | int, ...], count: int, top: float, dtype: SourceDt
     """
     fields = field_bits(dtype)
     raw = _raw(("ordinary", *key), count, dtype)
-    binade = int(from_float64(np.array([_power_of_two_below(top) / 2]), dtype)[0])
+    binade = _code(_power_of_two_below(top) / 2, dtype)
     if binade < 8 * fields.exponent_step:  # too small for eight binades of normal numbers
         few: Bits = (raw & fields.of(max(binade - 1, 1))) | (raw & fields.sign)
         return few
     down = (_raw(("ordinary-binade", *key), count, dtype) & fields.of(7)) * fields.of(fields.exponent_step)
     many: Bits = (raw & fields.sign_and_mantissa) | (fields.of(binade) - down)
     return many
+
+
+@lru_cache(maxsize=64)
+def _code(value: float, dtype: SourceDtype) -> int:
+    return int(from_float64(np.array([value]), dtype)[0])
 
 
 def _raw(key: tuple[str | int, ...], count: int, dtype: SourceDtype) -> Bits:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from kvcheck.contract import Contract, Given, LoadContract
@@ -58,7 +60,12 @@ def _ceiling(contract: Contract | LoadContract, scale: Floats | None) -> float |
 
 
 def _greatest_code_value(contract: Contract) -> float:
-    found = find_format(contract.format)
+    return _greatest(contract.format)
+
+
+@lru_cache
+def _greatest(number_format: str) -> float:
+    found = find_format(number_format)
     return float(decode(np.array([found.largest], np.uint8), found)[0])
 
 

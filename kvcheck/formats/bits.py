@@ -22,6 +22,8 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
 _BLOCK = 1 << 18
+#: Patterns of which each step takes longer to begin than to do.
+_FEW = 1 << 12
 
 
 def encode(
@@ -43,13 +45,13 @@ def encode(
 
 def encode_by(values: Values, number_format: str | Format, policy: Policy) -> Codes:
     """`encode`, by a policy as a whole. Raises FormatError likewise."""
-    found = check_policy(number_format, policy)
+    table = _checked(number_format, policy)
     patterns = _patterns(values)
     if policy.rounding == "via_bf16":
         patterns = bf16_patterns(patterns)
     elif policy.rounding in ("via_fp16_rne", "via_fp16_rtz"):
         patterns = fp16_patterns(patterns, toward_zero=policy.rounding == "via_fp16_rtz")
-    return _look_up(patterns, _table(found, policy)).reshape(values.shape)
+    return _look_up(patterns, table).reshape(values.shape)
 
 
 def _patterns(values: Values) -> npt.NDArray[np.uint32]:
@@ -61,6 +63,11 @@ def _patterns(values: Values) -> npt.NDArray[np.uint32]:
 
 def _look_up(patterns: npt.NDArray[np.uint32], table: Codes) -> Codes:
     """The table's entry for each pattern's upper half and whether its lower half is zero, block by block."""
+    if patterns.size <= _FEW:
+        few = patterns >> np.uint32(16) << np.uint32(1)
+        few |= (patterns & np.uint32(0xFFFF)) != 0
+        found: Codes = table[few]
+        return found
     codes = np.empty(patterns.size, dtype=np.uint8)
     size = min(_BLOCK, patterns.size)
     upper, sticky, index = np.empty(size, np.uint32), np.empty(size, np.uint32), np.empty(size, np.intp)
@@ -75,6 +82,12 @@ def _look_up(patterns: npt.NDArray[np.uint32], table: Codes) -> Codes:
         index[part] = upper[part]
         np.take(table, index[part], out=codes[start : start + block.size], mode="wrap")
     return codes
+
+
+@lru_cache(maxsize=64)
+def _checked(number_format: str | Format, policy: Policy) -> Codes:
+    """The table of a format, once the policy fits it. Raises FormatError."""
+    return _table(check_policy(number_format, policy), policy)
 
 
 @lru_cache(maxsize=64)

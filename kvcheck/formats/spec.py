@@ -108,6 +108,7 @@ class Policy:
     negative_zero: NegativeZero = "keep"
 
 
+@lru_cache(maxsize=256)
 def policy_error(number_format: Format, policy: Policy) -> str | None:
     """Why an encoder cannot have this policy in this format: one line, or None where it can."""
     choices = (

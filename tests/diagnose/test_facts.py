@@ -58,6 +58,20 @@ def test_rows_that_fit_are_among_those_that_may(contract: Contract, seed: int, d
     assert rows.may_fit(held)[1, 1] == (dim >= FIRST and (scale is None or not other))
 
 
+@pytest.mark.parametrize("contract", CONTRACTS, ids=str)
+def test_what_a_right_kernel_stores_is_scaled_as_its_equal_is(contract: Contract) -> None:
+    """What is kept of the one is what is computed of the other; of another scale it is neither."""
+    x = np.random.default_rng(3).normal(size=(3, 2, 24)).astype(np.float32)
+    rows = taken(contract, x)
+    kept = rows.scaled(rows.stored)
+    scale = rows.stored.scale
+    equal = rows.scaled(Stored(rows.stored.codes, None if scale is None else scale.copy()))
+    assert [each.tobytes() for each in kept] == [each.tobytes() for each in equal]
+    assert rows.scaled(rows.stored)[0] is kept[0]
+    if scale is not None:
+        assert not rows.scaled(Stored(rows.stored.codes, scale * np.float32(2)))[1].any()
+
+
 @given(st.sampled_from(["duplicates", "permuted", "negative_mixed"]), st.integers(0, 9), st.integers(0, 3))
 def test_tokens_that_share_a_slot_are_paired(slots: str, tokens: int, seed: int) -> None:
     """Both ways round, and no token with itself."""

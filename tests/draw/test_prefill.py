@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kvcheck.draw.prefill import prefill, prefill_at
+from kvcheck.draw.prefill import _SMALL, prefill, prefill_at
 from kvcheck.schema import Prefill
 
 LETTERS: tuple[Prefill, ...] = ("A", "B", "C")
@@ -46,3 +46,14 @@ def test_prefill_looks_like_nothing() -> None:
         assert counts.max() < 400
         assert not np.array_equal(prefill(0, 0, letter, 0, 64), prefill(1, 0, letter, 0, 64))
         assert not np.array_equal(prefill(0, 0, letter, 0, 64), prefill(0, 1, letter, 0, 64))
+
+
+@given(LETTER)
+def test_what_is_kept_is_what_is_drawn(letter: Prefill) -> None:
+    """A draw that is too large to keep has the bytes of those that are kept, and nobody can write to either."""
+    large = prefill(1, 9, letter, 0, _SMALL + 1)
+    small = [prefill(1, 9, letter, start, start + 4096) for start in range(0, _SMALL, 4096)]
+    assert np.array_equal(np.concatenate(small), large[:_SMALL])
+    if letter == "A":
+        assert not large.flags.writeable
+        assert not small[0].flags.writeable

@@ -291,6 +291,15 @@ def test_fast_oracle_works_across_its_blocks() -> None:
     assert np.array_equal(bits.encode(values), exact.encode(values))
 
 
+def test_fast_oracle_encodes_few_as_many() -> None:
+    """Few values take a shorter way to the same table, up to a size and beside it."""
+    patterns = np.random.default_rng(5).integers(0, 1 << 32, bits._FEW + 1, np.uint64).astype(np.uint32)
+    many = bits.encode(patterns)
+    assert np.array_equal(bits.encode(patterns[:-1]), many[:-1])
+    assert np.array_equal(np.concatenate([bits.encode(patterns[:7]), bits.encode(patterns[7:])]), many)
+    assert np.array_equal(exact.encode(patterns), many)
+
+
 @ORACLES
 def test_what_cannot_be_encoded_is_refused(encode: Encode) -> None:
     """Other dtypes, unknown formats and policies that do not fit raise FormatError."""
