@@ -2,18 +2,22 @@
 
 A launch puts the interpreter's functions in the place of the language's, which it goes through name by name to find
 them; the next launch finds the same. So does, once more, every call of a device function, which finds nothing left to
-replace. `_patch_lang` and `_LangPatchScope` are private: on a Triton without them nothing changes.
+replace. And what it puts there sorts a call's arguments, and calls the language's own wrapper, to do the same again.
+`_patch_lang`, `_LangPatchScope` and `_patch_attr` are private: on a Triton without them nothing changes.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from types import ModuleType
-from typing import Protocol, TypeAlias
+from types import CodeType, ModuleType
+from typing import Any, Protocol, TypeAlias
 
 from kvcheck.lowering import replaced
 
-_NAME = "_patch_lang"
+_NAME, _MEMBER = "_patch_lang", "_patch_attr"
+#: What `_patch_attr` is called with, where it is the one that is known here.
+_PARAMETERS = ("obj", "name", "member", "builder", "scope")
 #: Functions that every version of the language has, and that a launch replaces: of its modules, and of its tensors.
 _OF_MODULES = "load"
 _OF_TENSORS = "__add__"
@@ -44,11 +48,15 @@ def replace(module: ModuleType) -> None:
     language = vars(module).get("tl")
     if original is None or scope is None or language is None or replaced.is_replaced(original):
         return
+    member, builtin = vars(module).get(_MEMBER), getattr(language.core, "builtin", None)
+    if builtin is not None and member is not None and tuple(inspect.signature(member).parameters) == _PARAMETERS:
+        replaced.put(module, _MEMBER, _member(module, builtin(lambda **_: None).__code__))
     absent = vars(module).get("_MISSING")
     kept: dict[tuple[int, ...], Found] = {}
 
     def patch(function: Function) -> Scope:
-        modules = [value for value in function.__globals__.values() if value is language or value is language.core]
+        core = language.core
+        modules = [value for value in function.__globals__.values() if value is language or value is core]
         samples = [getattr(module, _OF_MODULES, None) for module in modules]
         # A module may have stayed patched when a launch ended; the tensors' class never does.
         samples.append(getattr(language.core.tensor, _OF_TENSORS, None))
@@ -62,6 +70,24 @@ def replace(module: ModuleType) -> None:
         return done
 
     replaced.put(module, _NAME, patch)
+
+
+def _member(module: ModuleType, wrapper: CodeType) -> Callable[..., None]:
+    """Triton's own `_patch_attr`, but that a function which `wrapper` is around is called without it.
+
+    All that the wrapper does is to see that there is a `_semantic`.
+    """
+
+    def patch_member(obj: object, name: str, member: Any, builder: object, scope: Scope) -> None:  # noqa: ARG001
+        inner = member.__wrapped__ if getattr(member, "__code__", None) is wrapper else member
+
+        def call(*args: object, **kwargs: object) -> object:
+            kwargs["_semantic"] = module.interpreter_semantic
+            return inner(*args, **kwargs)
+
+        scope.set_attr(obj, name, call)
+
+    return patch_member
 
 
 def _found(done: Scope) -> Found:
@@ -85,5 +111,6 @@ def _again(scope: Scope, found: Found) -> Scope:
 
 
 def restore(module: ModuleType) -> None:
-    """Give the interpreter its own function back."""
-    replaced.restore(module, _NAME)
+    """Give the interpreter its own functions back."""
+    for name in (_NAME, _MEMBER):
+        replaced.restore(module, name)

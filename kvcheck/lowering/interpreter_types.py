@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 
 from kvcheck.lowering import replaced
 
-_NUMPY = "_get_np_dtype"
+_NUMPY, _NAMED = "_get_np_dtype", "str_to_ty"
 #: Where a type carries what follows from it: numpy's type; a tensor's shape and number of elements.
 _KEPT_NUMPY, _KEPT_TENSOR = "kvcheck_numpy", "kvcheck_tensor"
 #: What a tensor is made of. Where there is more, nothing is kept.
@@ -55,6 +55,9 @@ def replace(module: ModuleType) -> None:
     core, numpy_type = module.tl.core, vars(module).get(_NUMPY)
     if numpy_type is not None and not replaced.is_replaced(numpy_type):
         replaced.put(module, _NUMPY, _numpy_type(numpy_type))
+    named = vars(module.tl).get(_NAMED)
+    if named is not None and not replaced.is_replaced(named):
+        replaced.put(module.tl, _NAMED, _named(named, core.dtype))
     for kind, kept in ((core.tensor, _tensor), (core.block_type, _block_type(core))):
         if not replaced.is_replaced(kind.__init__):
             replaced.put(kind, "__init__", kept(kind.__init__))
@@ -66,6 +69,7 @@ def replace(module: ModuleType) -> None:
 def restore(module: ModuleType) -> None:
     """Give the interpreter its own functions back."""
     replaced.restore(module, _NUMPY)
+    replaced.restore(module.tl, _NAMED)
     for kind in (module.tl.core.tensor, module.tl.core.block_type):
         replaced.restore(kind, "__init__")
     replaced.restore(module.tl.core.dtype, "__eq__")
@@ -76,6 +80,23 @@ def _equal(original: Equal) -> Equal:
         return self is other or original(self, other)
 
     return equal
+
+
+def _named(original: Callable[..., object], kind: type) -> Callable[..., object]:
+    """A type has a name, and each launch asks for those of all arguments: made once, its tensors have it in common."""
+    known: dict[str, object] = {}
+
+    def named(name: object, *constant: object) -> object:
+        if type(name) is not str or any(each is not None for each in constant):
+            return original(name, *constant)
+        found = known.get(name)
+        if found is None:
+            found = original(name, *constant)
+            if isinstance(found, kind):
+                known[name] = found
+        return found
+
+    return named
 
 
 def _numpy_type(original: Callable[[Type], object]) -> Callable[[Type], object]:
@@ -107,9 +128,16 @@ def _block_type(core: ModuleType) -> Callable[[InitBlock], InitBlock]:
     named, shapes = (core.dtype, core.pointer_type), (list, tuple, getattr(core, "tuple", tuple))
     known: dict[tuple[object, ...], dict[str, Any]] = {}
     of_sizes: dict[tuple[object, ...], object] = {}
+    # By a shape that is another type's already, which is most: `of_sizes` keeps it, so that its id stays its own.
+    of_shapes: dict[tuple[int, str, object], dict[str, Any]] = {}
 
     def kept(original: InitBlock) -> InitBlock:
         def init(self: Block, element_ty: Type, shape: Iterable[object], *more: object) -> None:
+            if type(self) is core.block_type and type(element_ty) in named and not more:
+                shared = of_shapes.get((id(shape), element_ty.name, getattr(element_ty, "address_space", None)))
+                if shared is not None:
+                    self.__dict__ = shared
+                    return
             sizes = getattr(shape, "values", shape) if type(shape) in shapes else ()
             plain = type(self) is core.block_type and type(element_ty) in named and not more
             if not plain or not sizes or any(type(size) is not int for size in sizes):
@@ -123,7 +151,7 @@ def _block_type(core: ModuleType) -> Callable[[InitBlock], InitBlock]:
             original(self, element_ty, shape)
             if not isinstance(self.shape, list):
                 self.shape = of_sizes.setdefault(key[2:], self.shape)
-                known[key] = vars(self)
+                known[key] = of_shapes[id(self.shape), key[0], key[1]] = vars(self)
 
         return init
 

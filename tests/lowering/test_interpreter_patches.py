@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import sys
+from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -150,6 +153,70 @@ def test_what_is_patched_in_part_is_patched() -> None:
     interpreter_patches.restore(module)
     assert module._patch_lang(kernel) == "patched"
     assert module._patch_lang is not replaced
+
+
+def _builtin(function: Callable[..., object]) -> Callable[..., object]:
+    """Triton's decorator, in short."""
+
+    @functools.wraps(function)
+    def wrapper(*args: object, **kwargs: object) -> object:
+        assert "_semantic" in kwargs
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def _patched(**members: object) -> ModuleType:
+    """A module whose language has that decorator, with kvcheck's functions in it."""
+    language = _Language()
+    vars(language)["builtin"] = _builtin
+    module = _module(tl=language, _patch_lang=print, _LangPatchScope=_Scope, interpreter_semantic="ours", **members)
+    interpreter_patches.replace(module)
+    return module
+
+
+def test_what_stands_in_a_function_s_place_calls_it_at_once() -> None:
+    """With the arguments it was called with, and the interpreter's semantic; what else is around it stays around it."""
+
+    def _patch_attr(obj: object, name: str, member: object, builder: object, scope: object) -> None:  # noqa: ARG001
+        raise AssertionError
+
+    module = _patched(_patch_attr=_patch_attr)
+    calls: list[object] = []
+
+    def add(*args: object, **kwargs: object) -> str:
+        calls.append((sys._getframe(1).f_code.co_name, args, kwargs))
+        return "sum"
+
+    @functools.wraps(add)
+    def outer(*args: object, **kwargs: object) -> object:
+        return add("outer", *args, **kwargs)
+
+    owner = SimpleNamespace(plain=_builtin(add), wrapped=outer)
+    scope = _Scope()
+    for name, member in list(vars(owner).items()):
+        module._patch_attr(owner, name, member, None, scope)
+    assert owner.plain(1, 2, other=3, _semantic=None) == "sum"
+    vars(module)["interpreter_semantic"] = "another's"
+    assert owner.wrapped(4) == "sum"
+    assert calls == [
+        ("call", (1, 2), {"other": 3, "_semantic": "ours"}),
+        ("outer", ("outer", 4), {"_semantic": "another's"}),
+    ]
+    scope.restore()
+    assert owner.wrapped is outer
+    interpreter_patches.restore(module)
+    assert module._patch_attr is _patch_attr
+
+
+def test_another_way_to_put_a_function_in_place_is_left_alone() -> None:
+    """As other versions have it, and where there is none."""
+
+    def _patch_attr(obj: object, name: str, member: object, builder: object) -> None:  # noqa: ARG001
+        raise AssertionError
+
+    assert _patched(_patch_attr=_patch_attr)._patch_attr is _patch_attr
+    assert not hasattr(_patched(), "_patch_attr")
 
 
 @pytest.mark.parametrize("missing", ["tl", "_patch_lang", "_LangPatchScope"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from types import ModuleType
 
 import pytest
@@ -45,6 +46,7 @@ def test_own_functions_are_given_back() -> None:
     module = _private()
     owners = (
         (core.tensor, "__init__"), (core.block_type, "__init__"), (core.dtype, "__eq__"), (module, "_get_np_dtype"),
+        (tl, "str_to_ty"),
     )  # fmt: skip
     before = [vars(owner)[name] for owner, name in owners]
     with corrected("sm_90"):
@@ -177,3 +179,25 @@ def test_pointers_made_anew_at_each_launch_share_one_type() -> None:
     with corrected("sm_90"):
         blocks = [core.block_type(core.pointer_type(tl.int32), [4]) for _ in range(2)]
         assert (vars(blocks[0]) is vars(blocks[1])) == _shares()
+
+
+def test_a_type_that_is_named_again_is_the_same() -> None:
+    """Pointers too, which each launch names for each of its tensors; a tuple's name or a constant's is asked for."""
+    if len(inspect.signature(tl.str_to_ty).parameters) < 2:
+        pytest.skip("before triton 3.4 a name is all there is")
+    names = ["fp32", "i1", "*bf16", "*kbf16", "*i64"]
+    theirs = [tl.str_to_ty(name, None) for name in names]
+    with corrected("sm_90"):
+        ours = [tl.str_to_ty(name, None) for name in names]
+        assert ours == theirs
+        assert len({each.name for each in ours}) == len(names)
+        assert all(tl.str_to_ty(name, None) is kept for name, kept in zip(names, ours, strict=True))
+        assert tl.str_to_ty("constexpr", 3) == core.constexpr_type(3)
+        assert tl.str_to_ty("constexpr", 4) == core.constexpr_type(4)
+        pair = tl.str_to_ty(("fp32", "*bf16"), None)
+        assert pair.types == [ours[0], ours[2]]
+        assert tl.str_to_ty(("fp32", "*bf16"), None) is not pair
+        described = "tensordesc<fp32[16, 16]>"
+        assert tl.str_to_ty(described, None) is not tl.str_to_ty(described, None)
+        with pytest.raises(KeyError):
+            tl.str_to_ty("fp31", None)
