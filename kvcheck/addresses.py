@@ -21,7 +21,7 @@ def element_offsets(tensor: Placed) -> Offsets:
         shape = [1] * len(tensor.dims)
         shape[axis] = size
         offsets = offsets + (np.arange(size, dtype=np.int64) * (stride * item)).reshape(shape)
-    return np.ascontiguousarray(np.broadcast_to(offsets, tensor.dims))
+    return offsets
 
 
 def row_offsets(tensor: Placed, slots: npt.NDArray[np.int64]) -> Offsets:

@@ -135,7 +135,8 @@ class CodeFault:
         due = facts.own(tensor).stored
         admitted = False
         for before in facts.launches(tensor) if self._reads else (facts,):
-            seen = replace(_right(facts, tensor), facts=before)
+            right = _right(facts, tensor)
+            seen = right if before is facts else replace(right, facts=before)
             coded = next((made for form in forms if (made := form(seen)) is not None), None)
             if coded is None:
                 continue

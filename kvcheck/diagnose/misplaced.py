@@ -97,8 +97,8 @@ class Misplaced:
         return [explanation(part, held) for part, held in misplaced(facts) if held.destination.fault == self.slug]
 
     def _shows(self, facts: Facts, placed: Placed, canonical: Canonical) -> bool:
-        due, used = offsets_of(placed, facts.slots), canonical(facts, placed)
-        if (due == used).all():
+        due, used = _due(facts, placed), canonical(facts, placed)
+        if used is due or (due == used).all():
             return False
         if not among(distinct(due), distinct(used)).all():
             return True
@@ -119,9 +119,18 @@ def _placed(facts: Facts, kind: str) -> list[Placed]:
     return [each for each in found if each is not None]
 
 
+@lru_cache(maxsize=8)
+def _due(facts: Facts, placed: Placed) -> Offsets:
+    """Where the rows are due, to be left as it is: each form asks for it again."""
+    return offsets_of(placed, facts.slots)
+
+
 def _with_strides(strides: Callable[[Facts, Placed], tuple[int, ...]]) -> Canonical:
     def place(facts: Facts, placed: Placed) -> Offsets:
-        return offsets_of(msgspec.structs.replace(placed, strides=strides(facts, placed)), facts.slots)
+        used = strides(facts, placed)
+        if used == placed.strides:
+            return _due(facts, placed)
+        return offsets_of(msgspec.structs.replace(placed, strides=used), facts.slots)
 
     return place
 
@@ -160,7 +169,7 @@ def _heads_first(facts: Facts, placed: Placed) -> tuple[int, ...]:  # noqa: ARG0
 def _to_page_before(facts: Facts, placed: Placed) -> Offsets:
     """The first row of a page goes to the page before; nothing moves where a page is one row."""
     if placed.dims[1] == 1:
-        return offsets_of(placed, facts.slots)
+        return _due(facts, placed)
     return offsets_of(placed, facts.slots, np.maximum(facts.slots - 1, 0) // placed.dims[1])
 
 
@@ -169,7 +178,7 @@ def _narrowed(bits: int, *, signed: bool) -> Canonical:
     least = -(1 << (bits - 1)) if signed else 0
 
     def place(facts: Facts, placed: Placed) -> Offsets:
-        due = offsets_of(placed, facts.slots)
+        due = _due(facts, placed)
         rows = due - offsets_of(placed, np.zeros(len(facts.slots), np.int64))
         return np.asarray(due - rows + ((rows - least) % (1 << bits) + least))
 

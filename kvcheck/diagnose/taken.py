@@ -176,6 +176,8 @@ class Taken:
         """The scale to judge codes by, the stored one where it follows from the rows; and where it does."""
         if self._legal is None or stored is None:
             return self.scale, None
+        if stored is self.scale:
+            return stored, np.ones(stored.shape, np.bool_)
         accepted = self.legal(stored)
         return np.where(accepted, stored, self.scale), accepted
 

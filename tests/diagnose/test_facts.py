@@ -62,10 +62,17 @@ def test_rows_that_fit_are_among_those_that_may(contract: Contract, seed: int, d
 def test_what_a_right_kernel_stores_is_scaled_as_its_equal_is(contract: Contract) -> None:
     """What is kept of the one is what is computed of the other; of another scale it is neither."""
     x = np.random.default_rng(3).normal(size=(3, 2, 24)).astype(np.float32)
+    x[1, 0, 5], x[2] = np.nan, 0
     rows = taken(contract, x)
     kept = rows.scaled(rows.stored)
     scale = rows.stored.scale
-    equal = rows.scaled(Stored(rows.stored.codes, None if scale is None else scale.copy()))
+    copied = Stored(rows.stored.codes, None if scale is None else scale.copy())
+    equal, agreed, found = rows.scaled(copied), rows.agreement(copied), rows.agreement(rows.stored)
+    assert found.codes.tobytes() == agreed.codes.tobytes()
+    assert (found.scales is None) == (agreed.scales is None)
+    if found.scales is not None and agreed.scales is not None:
+        assert found.scales.all()
+        assert found.scales.tolist() == agreed.scales.tolist()
     assert [each.tobytes() for each in kept] == [each.tobytes() for each in equal]
     assert rows.scaled(rows.stored)[0] is kept[0]
     if scale is not None:
