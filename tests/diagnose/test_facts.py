@@ -76,7 +76,7 @@ def test_what_a_right_kernel_stores_is_scaled_as_its_equal_is(contract: Contract
     assert [each.tobytes() for each in kept] == [each.tobytes() for each in equal]
     assert rows.scaled(rows.stored)[0] is kept[0]
     if scale is not None:
-        assert not rows.scaled(Stored(rows.stored.codes, scale * np.float32(2)))[1].any()
+        assert not rows.scaled(Stored(rows.stored.codes, scale + np.float32(2)))[1].any()
 
 
 @given(st.sampled_from(["duplicates", "permuted", "negative_mixed"]), st.integers(0, 9), st.integers(0, 3))
