@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from types import CodeType, ModuleType
+from operator import is_
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Protocol, TypeAlias
 
 from kvcheck.lowering import replaced
@@ -52,9 +53,10 @@ def replace(module: ModuleType) -> None:
     if builtin is not None and member is not None and tuple(inspect.signature(member).parameters) == _PARAMETERS:
         replaced.put(module, _MEMBER, _member(module, builtin(lambda **_: None).__code__))
     absent = vars(module).get("_MISSING")
-    kept: dict[tuple[int, ...], Found] = {}
+    kept: dict[tuple[int, ...], _Kept] = {}
 
-    def patch(function: Function) -> Scope:
+    def patch(function: Function) -> Scope | _Kept:
+        _keep_signature(function)
         core = language.core
         modules = [value for value in function.__globals__.values() if value is language or value is core]
         samples = [getattr(module, _OF_MODULES, None) for module in modules]
@@ -63,10 +65,13 @@ def replace(module: ModuleType) -> None:
         if modules and not any(language.core.is_builtin(sample) for sample in samples):
             return scope()
         seen = tuple(map(id, modules))
-        if _stands(kept.get(seen, {}), absent):
-            return _again(scope(), kept[seen])
+        known = kept.get(seen)
+        if known is not None and known.stands():
+            known.put()
+            return known
         done = original(function)
-        kept[seen] = _found(done)
+        if found := _found(done):
+            kept[seen] = _Kept(found, absent)
         return done
 
     replaced.put(module, _NAME, patch)
@@ -98,16 +103,52 @@ def _found(done: Scope) -> Found:
     return found
 
 
-def _stands(found: Found, absent: object) -> bool:
-    """Whether everything is again as it was when it was replaced; `absent` is Triton's word for what was not there."""
-    members = found.items()
-    return bool(found) and all(getattr(owner, name, absent) is before for (_, name), (owner, before, _) in members)
+class _Kept:
+    """What a launch has replaced, to be put there again, and taken back behind it: a module's members all at once."""
+
+    def __init__(self, found: Found, absent: object) -> None:
+        """`absent` is Triton's word for what was not there."""
+        self._absent = absent
+        self._modules: dict[int, tuple[dict[str, object], dict[str, object], dict[str, object]]] = {}
+        self._members: list[tuple[object, str, object, object]] = []
+        for (key, name), (owner, before, value) in found.items():
+            if isinstance(owner, ModuleType) and before is not absent:
+                _, befores, values = self._modules.setdefault(key, (vars(owner), {}, {}))
+                befores[name], values[name] = before, value
+            else:
+                self._members.append((owner, name, before, value))
+
+    def stands(self) -> bool:
+        """Whether everything is again as it was when it was replaced."""
+        return all(
+            all(map(is_, map(members.get, befores), befores.values())) for members, befores, _ in self._modules.values()
+        ) and all(getattr(owner, name, self._absent) is before for owner, name, before, _ in self._members)
+
+    def put(self) -> None:
+        """Put everything there."""
+        for members, _, values in self._modules.values():
+            members.update(values)
+        for owner, name, _, value in self._members:
+            setattr(owner, name, value)
+
+    def restore(self) -> None:
+        """Take it back."""
+        for members, befores, _ in self._modules.values():
+            members.update(befores)
+        for owner, name, before, _ in self._members:
+            if before is self._absent:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
 
 
-def _again(scope: Scope, found: Found) -> Scope:
-    for (_, name), (owner, _, value) in found.items():
-        scope.set_attr(owner, name, value)
-    return scope
+def _keep_signature(function: object) -> None:
+    """Each launch asks for a kernel's signature twice; Python looks for it here before it works it out.
+
+    What is around another function is left alone: Python would no longer look for that one's.
+    """
+    if isinstance(function, FunctionType) and not vars(function).keys() & {"__signature__", "__wrapped__"}:
+        vars(function)["__signature__"] = inspect.signature(function)
 
 
 def restore(module: ModuleType) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
@@ -99,6 +100,66 @@ def test_what_was_replaced_is_replaced_again_unless_it_has_changed() -> None:
     both = SimpleNamespace(__globals__={"tl": language, "core": language})
     module._patch_lang(both).restore()
     assert looked == [kernel, kernel, both]
+
+
+def test_a_module_s_members_are_put_back_each() -> None:
+    """One that was there, one that is replaced twice, and one that was not; unless somebody has changed one since."""
+    inner = ModuleType("inner")
+    inner.load, inner.full, inner.mine = "builtin", "builtin", "mine"  # type: ignore[attr-defined]
+    language = _Language()
+    looked: list[object] = []
+
+    def look(function: object) -> _Scope:
+        looked.append(function)
+        scope = _Scope()
+        for name, value in (("load", "interpreted"), ("full", "first"), ("full", "interpreted"), ("new", "new")):
+            scope.set_attr(inner, name, value)
+        return scope
+
+    module = _module(tl=language, _patch_lang=look, _LangPatchScope=_Scope, _MISSING=_MISSING)
+    interpreter_patches.replace(module)
+    kernel = SimpleNamespace(__globals__={"tl": language})
+    before = vars(inner).copy()
+    patched = {**before, "load": "interpreted", "full": "interpreted", "new": "new"}
+    for _ in range(3):
+        scope = module._patch_lang(kernel)
+        assert vars(inner) == patched
+        scope.restore()
+        assert vars(inner) == before
+    assert len(looked) == 1
+    for name, count in (("full", 2), ("new", 3)):
+        setattr(inner, name, "somebody's own")
+        module._patch_lang(kernel).restore()
+        assert len(looked) == count
+        assert vars(inner)[name] == "somebody's own"
+
+
+def test_a_kernel_s_signature_is_kept_with_it() -> None:
+    """As Python has it; of a function that is around another, and one that has its own, nothing is."""
+
+    def kernel(x: int, SIZE: tl.constexpr = 4) -> None:  # noqa: ARG001, N803
+        raise AssertionError
+
+    @functools.wraps(kernel)
+    def around(*args: object) -> None:  # noqa: ARG001
+        raise AssertionError
+
+    own = inspect.Signature()
+
+    def with_own() -> None:
+        raise AssertionError
+
+    vars(with_own)["__signature__"] = own
+    right = inspect.signature(kernel), inspect.getfullargspec(kernel), inspect.getfullargspec(around)
+    module = _module(tl=_Language(), _patch_lang=lambda _: "patched", _LangPatchScope=lambda: "nothing")
+    interpreter_patches.replace(module)
+    for function in (kernel, around, with_own):
+        for _ in range(2):
+            module._patch_lang(function)
+    assert vars(kernel)["__signature__"] == right[0]
+    assert "__signature__" not in vars(around)
+    assert vars(with_own)["__signature__"] is own
+    assert (inspect.signature(around), inspect.getfullargspec(kernel), inspect.getfullargspec(around)) == right
 
 
 def test_bytes_are_the_same_with_and_without() -> None:
