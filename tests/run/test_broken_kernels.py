@@ -12,6 +12,7 @@ from kvcheck.report.exit_codes import exit_code
 from kvcheck.schema import CaseResult, Report
 
 from .command import Ran, matrix, write_matrix
+from .once import once
 
 SOURCES = Path(__file__).parents[2] / "kvcheck" / "kernels"
 
@@ -59,6 +60,10 @@ BROKEN = (
 SOUND = _broken("sound", "store", "store_kernel[(tokens,)]", "store_kernel[(tokens,)]")
 
 
+#: Those that run as a user runs them.
+WHOLE = ("sound", "pitch")
+
+
 def _copy(folder: Path, broken: Broken) -> None:
     """Write the kernel's two files with one change, under names of their own."""
     for file in ("encode", "store"):
@@ -92,10 +97,14 @@ def _targets(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """One run of all the copies over two small cases: K's pitch unlike V's, and equal pitches."""
+    """One run of all the copies over two small cases: K's pitch unlike V's, and equal pitches.
+
+    Two of them as a user runs them, confirmed and compiled; no two of the others would differ in that.
+    """
     folder = tmp_path_factory.mktemp("broken")
     cases = write_matrix(folder / "small.toml", k_view=["qkv", "dense"], tokens=3, heads=3, head_dim=6)
-    return matrix(folder / "out", cases, "--target", _targets(folder))
+    with once(but=WHOLE):
+        return matrix(folder / "out", cases, "--target", _targets(folder))
 
 
 def _condemned_by(case: CaseResult) -> set[str]:
@@ -142,3 +151,10 @@ def test_the_broken_pitch_is_named(ran: Ran) -> None:
     assert [(found.fault, found.tensor) for found in qkv.diagnosis] == [("sibling-pitch", "v")]
     assert qkv.codes.k_wrong == 0
     assert dense.outcome == "pass"
+
+
+def test_those_that_run_as_a_users_do_are_confirmed_and_compiled(ran: Ran) -> None:
+    """The failing case in a fresh interpreter; the kernel's text beside the right one's, whichever is right."""
+    assert [case.cold_confirmed for case in ran.reports["pitch"].cases] == [True, None]
+    for name, report in ran.reports.items():
+        assert [fact.outcome for fact in report.compiled] == (["compiled"] if name in WHOLE else [])
