@@ -14,7 +14,7 @@ import pytest
 from kvcheck.run.journal import NAME
 from kvcheck.schema import CaseResult, Report
 
-from .command import KERNELS, matrix, outcomes, start, write_matrix
+from .command import KERNELS, Ran, matrix, outcomes, start, write_matrix
 from .processes import wait_for
 
 HEADS = list(range(1, 25))
@@ -24,6 +24,14 @@ HEADS = list(range(1, 25))
 def cases(tmp_path: Path) -> Path:
     """Small cases, each of an id of its own."""
     return write_matrix(tmp_path / "cases.toml", heads=HEADS, tokens=1, head_dim=8)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """The same cases, run by nobody disturbed. Its folder is to be left as it is."""
+    folder = tmp_path_factory.mktemp("whole")
+    cases = write_matrix(folder / "cases.toml", heads=HEADS, tokens=1, head_dim=8)
+    return matrix(folder / "out", *arguments(cases, KERNELS / "slow.py"))
 
 
 def timeless(report: Report) -> Report:
@@ -57,10 +65,9 @@ def journal_size(out: Path) -> int:
     return sum(path.stat().st_size for path in out.glob(f"*/*/{NAME}"))
 
 
-def test_killed_at_any_instant_it_ends_with_the_same_report(cases: Path, tmp_path: Path) -> None:
+def test_killed_at_any_instant_it_ends_with_the_same_report(cases: Path, whole: Ran, tmp_path: Path) -> None:
     """Three runs are killed, each a few cases on; the fourth ends as one that nobody disturbed."""
     asked = arguments(cases, KERNELS / "slow.py")
-    whole = matrix(tmp_path / "whole", *asked)
     size = journal_size(whole.folder)
     generator = random.Random(1)  # noqa: S311 - instants
     for third in range(3):
@@ -73,12 +80,12 @@ def test_killed_at_any_instant_it_ends_with_the_same_report(cases: Path, tmp_pat
     assert len(resumed.report.cases) == len(HEADS)
 
 
-def test_what_is_taken_over_is_not_run_again(cases: Path, tmp_path: Path) -> None:
+def test_what_is_taken_over_is_not_run_again(cases: Path, whole: Ran, tmp_path: Path) -> None:
     """A second run of a finished one runs nothing: its times are the first one's. A damaged end is run again."""
     asked = arguments(cases, KERNELS / "slow.py")
-    first = matrix(tmp_path / "out", *asked)
+    shutil.copytree(whole.folder, tmp_path / "out")
     again = matrix(tmp_path / "out", *asked, "--resume")
-    assert again.report.cases == first.report.cases
+    assert again.report.cases == whole.report.cases
     assert again.err == "kvcheck: --resume: slow: 24 of 24 cases are taken over\n"
     (journal,) = (tmp_path / "out").glob(f"*/*/{NAME}")
     journal.write_bytes(journal.read_bytes()[:-1])
@@ -86,9 +93,9 @@ def test_what_is_taken_over_is_not_run_again(cases: Path, tmp_path: Path) -> Non
     assert damaged.err == (
         "kvcheck: --resume: slow: 23 of 24 cases are taken over; its journal is damaged behind them\n"
     )
-    assert timeless(damaged.report) == timeless(first.report)
+    assert timeless(damaged.report) == timeless(whole.report)
     assert (
-        sum(one.seconds != two.seconds for one, two in zip(damaged.report.cases, first.report.cases, strict=True)) == 1
+        sum(one.seconds != two.seconds for one, two in zip(damaged.report.cases, whole.report.cases, strict=True)) == 1
     )
 
 
@@ -124,10 +131,9 @@ def test_without_a_journal_it_starts_anew(tmp_path: Path) -> None:
     assert (ran.code, ran.err) == (0, "kvcheck: --resume: slow runs anew: there is no journal\n")
 
 
-def test_a_full_disk_stops_the_run_with_one_line_and_loses_nothing(cases: Path, tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_run_with_one_line_and_loses_nothing(cases: Path, whole: Ran, tmp_path: Path) -> None:
     """No file of the run's own may grow beyond some cases' records; with room again it goes on."""
     asked = arguments(cases, KERNELS / "slow.py")
-    whole = matrix(tmp_path / "whole", *asked)
     limit = journal_size(whole.folder) // 2
     stopped = _run(tmp_path, *asked, "--out", "out", limit=limit)
     assert stopped.returncode == 2
