@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import importlib.util
 import sys
+from functools import lru_cache
 from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -95,35 +96,41 @@ def _reachable(module: ModuleType) -> dict[str, Path]:
     return found
 
 
-def _imports(path: Path, importer: str) -> tuple[set[str], set[str]]:
+def _imports(path: Path, importer: str) -> tuple[frozenset[str], frozenset[str]]:
     """The modules a file may import anywhere in it, frameworks left out; and the top-level names of all of them."""
     if path.suffix != ".py":
-        return set(), set()
+        return frozenset(), frozenset()
+    return _imported(path.read_bytes(), importer, package=path.name == "__init__.py")
+
+
+@lru_cache(maxsize=512)  # targets of one file, and of kvcheck's own, reach the same ones
+def _imported(source: bytes, importer: str, *, package: bool) -> tuple[frozenset[str], frozenset[str]]:
+    """`_imports` of a file that holds this."""
     wanted: set[str] = set()
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(source)
     except (SyntaxError, ValueError):  # a file for another Python, which nobody here can import
-        return set(), set()
+        return frozenset(), frozenset()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             wanted.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = _absolute(node, importer, path)
+            base = _absolute(node, importer, package=package)
             wanted.add(base)
             wanted.update(f"{base}.{alias.name}" for alias in node.names)
     for name in tuple(wanted):
         parts = name.split(".")
         wanted.update(".".join(parts[:count]) for count in range(1, len(parts)))  # a package's own code runs first
-    tops = {name.partition(".")[0] for name in wanted}
-    return {name for name in wanted if _counts(name)}, tops
+    tops = frozenset(name.partition(".")[0] for name in wanted)
+    return frozenset(name for name in wanted if _counts(name)), tops
 
 
-def _absolute(node: ast.ImportFrom, importer: str, path: Path) -> str:
+def _absolute(node: ast.ImportFrom, importer: str, *, package: bool) -> str:
     """The absolute name of the module that a `from … import` names."""
     if not node.level:
         return node.module or ""
     parts = importer.split(".")
-    keep = len(parts) - node.level + (1 if path.name == "__init__.py" else 0)
+    keep = len(parts) - node.level + package
     return ".".join([*parts[:keep], *([node.module] if node.module else [])])
 
 

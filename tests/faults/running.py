@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from kvcheck.matrix.load import load_cases
 from kvcheck.run.options import Options
@@ -26,6 +27,28 @@ def size(case: Case) -> int:
 def default() -> tuple[Case, ...]:
     """The default matrix, the cheapest cases first; those of no token last, since they can show so little."""
     return tuple(sorted(load_cases(["default"]), key=lambda case: (case.tokens == 0, size(case))))
+
+
+def run_files(files: Iterable[str], cases: Mapping[str, Sequence[Case]]) -> Results:
+    """Run the targets of several files of `KERNELS`, no two of one name, on the CPU: one nursery loads them all.
+
+    Each keeps the module it is in; only what declares it is another file, which imports theirs.
+    """
+    names = sorted(files)
+    lines = ["import sys", f"sys.path.insert(0, {str(KERNELS)!r})", *(f"import {name}" for name in names)]
+    lines += [
+        f"for module in ({', '.join(names)},):",
+        "    for name, each in list(vars(module).items()):",
+        "        if getattr(getattr(each, 'function', None), '__module__', '') == module.__name__:",
+        "            each.function.__module__ = __name__",
+        "            globals()[f'{module.__name__}_{name}'] = each",
+    ]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "together.py"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        found = run_file(path, cases)
+    assert found.keys() == cases.keys()
+    return found
 
 
 def run_file(

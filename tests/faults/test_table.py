@@ -9,7 +9,7 @@ import pytest
 from kvcheck.schema import Case, CaseResult
 
 from .channels import channels
-from .running import KERNELS, Results, default, run_file, size
+from .running import KERNELS, Results, default, run_file, run_files, size
 from .table import TABLE, Row
 
 #: How many cases of each row are run: the smallest that show it, and the smallest that hide it.
@@ -28,25 +28,16 @@ def _chosen(row: Row) -> tuple[list[Case], list[Case]]:
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """Every kernel of the table over its own cases, one process a file."""
-    found: Results = {}
-    for file, rows in groupby(TABLE, key=lambda row: row.file):
-        cases = {row.target: [*_chosen(row)[0], *_chosen(row)[1]] for row in rows}
-        found |= run_file(KERNELS / f"{file}.py", cases)
-    return found
-
-
-@pytest.fixture(scope="module")
-def sound() -> Results:
-    """The kernels that all the others are made of, over some of the default matrix's small cases."""
-    cases = [case for case in default() if case.tokens and size(case) < 4000][::14]
-    return run_file(KERNELS / "sound.py", dict.fromkeys(SOUND, cases))
+    """Every kernel of the table over its own cases; those that all of them are made of over some small ones."""
+    cases = {row.target: [*_chosen(row)[0], *_chosen(row)[1]] for row in TABLE}
+    small = [case for case in default() if case.tokens and size(case) < 4000][::14]
+    return run_files({*(row.file for row in TABLE), "sound"}, cases | dict.fromkeys(SOUND, small))
 
 
 def test_every_kernel_of_the_table_has_a_row_of_its_own(results: Results) -> None:
     """Each row's kernel was found and run, and no two rows share one."""
     assert len({row.target for row in TABLE}) == len(TABLE)
-    assert set(results) == {row.target for row in TABLE}
+    assert set(results) == {row.target for row in TABLE} | set(SOUND)
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.target)
@@ -74,11 +65,11 @@ def assert_shown(row: Row, result: CaseResult) -> None:
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_without_its_fault_a_kernel_passes(name: str, sound: Results) -> None:
+def test_without_its_fault_a_kernel_passes(name: str, results: Results) -> None:
     """The parts that the faulty kernels are made of are right: what condemns those is the one part exchanged."""
-    assert len(sound[name]) > 5
-    assert {result.outcome for result in sound[name]} == {"pass"}
-    assert sum(result.codes.compared for result in sound[name]) > 1000
+    assert len(results[name]) > 5
+    assert {result.outcome for result in results[name]} == {"pass"}
+    assert sum(result.codes.compared for result in results[name]) > 1000
 
 
 @pytest.mark.gpu

@@ -7,7 +7,7 @@ import pytest
 from kvcheck.schema import Case
 
 from .engines import ENGINES, LATENT, SOUND
-from .running import KERNELS, Results, run_file
+from .running import Results, run_files
 from .unseen import NUMBERS, PLACES, PROJECTED, Unseen
 
 FILES = {"unseen_numbers": NUMBERS, "unseen_places": PLACES, **ENGINES}
@@ -16,13 +16,11 @@ KERNELS_RUN = [each for kernels in FILES.values() for each in kernels]
 
 @pytest.fixture(scope="module")
 def results() -> Results:
-    """Every kernel over its own case, one process a file."""
-    found: Results = {}
-    for file, kernels in FILES.items():
-        cases: dict[str, tuple[Case, ...]] = {each.target: (each.case,) for each in kernels}
-        cases |= dict.fromkeys(SOUND.get(file, ()), (PROJECTED, LATENT))
-        found |= run_file(KERNELS / f"{file}.py", cases)
-    return found
+    """Every kernel over its own case."""
+    cases: dict[str, tuple[Case, ...]] = {each.target: (each.case,) for each in KERNELS_RUN}
+    for right in SOUND.values():
+        cases |= dict.fromkeys(right, (PROJECTED, LATENT))
+    return run_files(FILES, cases)
 
 
 @pytest.mark.parametrize(
