@@ -5,8 +5,8 @@ cases in the `order` that suits the compiler; `feed` is its loop, and `room` kee
 for. `journal` holds what has ended, under the `journal_key` of all that it depends on; `files` are whole or absent,
 `scratch` folders do not stay, `interrupts` come once, and `locks` keep two runs apart.
 
-A case. `pool` starts a `nursery`, which loads the target and will `serve` the jobs of the `protocol`: a `child`
-each, or `fresh` interpreters by `cold`. Before the forks there are `imports`, `rehearse` and `huge_pages`, around
+A case. `pool` starts a `nursery`, which loads the target and will `serve` the jobs of the `protocol`: a `child` each,
+or `fresh` interpreters by `cold`. Before the forks there are `imports`, `rehearse`, `huge_pages` and `holes`, around
 them `kernel_cache`, `limits`, `shield`, `marked`, `outside` and `hanging`: what targets cost, kill or leave. In the
 child, `case` places, makes each `launch` on a `stream` of its own, `captured` in a `graph` or not, and writes the
 emission; `reference` proves kvcheck's own side first, asked by the `yardstick`; `witness` sees copies and strides;

@@ -8,6 +8,7 @@ import torch
 
 from kvcheck.kernels.store import store
 from kvcheck.run.case import run_case
+from kvcheck.run.holes import fill_holes
 from kvcheck.run.huge_pages import join_pages
 from kvcheck.run.protocol import Job
 from kvcheck.run.scratch import scratch
@@ -32,8 +33,10 @@ def share_memory() -> None:
     """Keep off what is loaded: what the garbage collector writes to, or a look at it does, every child has to copy.
 
     And have it in large pages, of which there are fewer to list in a fork. That comes first: it may import something.
+    Its holes are filled last, when all that is garbage has left its own.
     """
     join_pages()
     remember()
     gc.collect()
+    fill_holes()
     gc.freeze()
