@@ -6,10 +6,11 @@ import re
 
 import pytest
 
+from kvcheck.matrix.ids import case_id
 from kvcheck.memory.fences import FENCES
 from kvcheck.schema import Case, CaseResult
 
-from .running import run_file
+from .running import Results, run_file
 from .specimens import small
 from .test_observability import held
 
@@ -25,6 +26,43 @@ RIGHT: tuple[dict[str, str | int], ...] = (
 )
 
 DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
+
+
+#: Cases in which zeros lie beyond the fence, by layout.
+HIDDEN = {
+    layout: [
+        small(k_view="qkv", layout=layout, v_values="all_zero"),
+        small(v_view="qkv", layout=layout, k_values="all_zero", slots="duplicates"),
+    ]
+    for layout in FENCES
+}
+PITCH = small(k_view="qkv", layout="fence")
+#: The smallest step past the end that there is, at each of the alignments that let V end at its fence.
+SMALLEST = [small(head_dim=48, layout="fence"), small(head_dim=46, align=2, tokens=1, layout="fence")]
+#: A signed 16-bit offset of 32768 elements or more is negative.
+WRAPS = small(tokens=8, heads=8, head_dim=576, k_view="head_padded", layout="fence-before")
+
+
+@pytest.fixture(scope="module")
+def specimens() -> Results:
+    """The specimens that fences are to stop, over all of their cases, in one nursery."""
+    hidden = [case for cases in HIDDEN.values() for case in cases]
+    return run_file(
+        "specimen:*",
+        {
+            "specimen:shared-pitch": [PITCH, *hidden],
+            "specimen:shared-pitch-of-v": hidden,
+            "specimen:amax-behind-row": SMALLEST,
+            "specimen:wrapped-source": [WRAPS],
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def right() -> dict[str, CaseResult]:
+    """The right kernel over the cases in which zeros lie beyond the fence, by their ids."""
+    cases = [case for cases in HIDDEN.values() for case in cases]
+    return {result.id: result for result in run_file("store", {"store": cases})["store"]}
 
 
 def _cases(axes: dict[str, str | int]) -> list[Case]:
@@ -49,32 +87,30 @@ def _confirmed(specimen: str, case: Case, device: str = "cpu") -> CaseResult:
     return result
 
 
-def _stopped(specimen: str, case: Case, device: str = "cpu") -> CaseResult:
+def _stopped(specimens: Results, specimen: str, case: Case) -> CaseResult:
     """What became of a specimen that must not come through a case."""
-    (results,) = run_file(specimen, {specimen: [case]}, device).values()
-    (result,) = results
+    (result,) = (each for each in specimens[specimen] if each.id == case_id(case))
     assert (result.outcome, result.codes.compared) == ("crash", 0)
     return result
 
 
 @pytest.mark.parametrize("layout", FENCES)
-def test_a_case_that_a_fence_stops_shows_what_it_would_have_shown_of_a_right_kernel(layout: str) -> None:
+def test_a_case_that_a_fence_stops_shows_what_it_would_have_shown_of_a_right_kernel(
+    layout: str, specimens: Results, right: dict[str, CaseResult]
+) -> None:
     """Its form among them, where zeros lie beyond the fence that its bytes would not tell from its own."""
-    cases = [
-        small(k_view="qkv", layout=layout, v_values="all_zero"),
-        small(v_view="qkv", layout=layout, k_values="all_zero", slots="duplicates"),
-    ]
-    (right,) = run_file("store", {"store": cases}).values()
+    ids = [case_id(case) for case in HIDDEN[layout]]
     for number, name in enumerate(("shared-pitch", "shared-pitch-of-v")):
-        (results,) = run_file(f"specimen:{name}", {f"specimen:{name}": cases}).values()
-        held(name, results, right)
+        found = {result.id: result for result in specimens[f"specimen:{name}"]}
+        results, due = tuple(found[each] for each in ids), tuple(right[each] for each in ids)
+        held(name, results, due)
         assert results[number].outcome == ("crash" if layout == "fence" else "pass")
-        assert results[number].shown == right[number].shown
+        assert results[number].shown == due[number].shown
 
 
-def test_a_pitch_that_leads_past_the_end_is_stopped_there() -> None:
+def test_a_pitch_that_leads_past_the_end_is_stopped_there(specimens: Results) -> None:
     """Token 2 of 3 is read 2 * 432 elements in, one of V's 3 * 144 elements long rows behind the end."""
-    result = _stopped("specimen:shared-pitch", small(k_view="qkv", layout="fence"))
+    result = _stopped(specimens, "specimen:shared-pitch", PITCH)
     assert result.process.signal == "SIGSEGV"
     found = re.fullmatch(
         "v is read ([0-9]+) bytes? past its end, where nothing is mapped; killed by SIGSEGV in launch 1", result.reason
@@ -83,17 +119,16 @@ def test_a_pitch_that_leads_past_the_end_is_stopped_there() -> None:
     assert 0 < int(found[1]) < 2 * 432 * 3
 
 
-def test_one_element_past_the_end_is_one_too_many() -> None:
+def test_one_element_past_the_end_is_one_too_many(specimens: Results) -> None:
     """The smallest step there is, at each of the alignments that let V end at its fence."""
-    for axes in ({"head_dim": 48}, {"head_dim": 46, "align": 2, "tokens": 1}):
-        result = _stopped("specimen:amax-behind-row", small(**axes, layout="fence"))
+    for case in SMALLEST:
+        result = _stopped(specimens, "specimen:amax-behind-row", case)
         assert result.reason.startswith("k is read 1 byte past its end"), result.reason
 
 
-def test_an_offset_that_wraps_leads_before_the_beginning() -> None:
+def test_an_offset_that_wraps_leads_before_the_beginning(specimens: Results) -> None:
     """A signed 16-bit offset of 32768 elements or more is negative."""
-    case = small(tokens=8, heads=8, head_dim=576, k_view="head_padded", layout="fence-before")
-    result = _stopped("specimen:wrapped-source", case)
+    result = _stopped(specimens, "specimen:wrapped-source", WRAPS)
     assert re.match("k is read [0-9]+ bytes before its beginning, where nothing is mapped", result.reason), (
         result.reason
     )
@@ -101,7 +136,7 @@ def test_an_offset_that_wraps_leads_before_the_beginning() -> None:
 
 def test_what_a_fence_stopped_is_run_again_where_its_bytes_name_the_cause() -> None:
     """The cause first, as the arena's bytes name it; then the tensor that was left."""
-    result = _confirmed("specimen:shared-pitch", small(k_view="qkv", layout="fence"))
+    result = _confirmed("specimen:shared-pitch", PITCH)
     cause, left = result.diagnosis
     assert (cause.fault, cause.tensor, cause.evidence["layout"]) == ("sibling-pitch", "v", "arena")
     says = "V is read with token pitch 432 (K's); declared 144; explains 286 of 286 wrong codes, in layout arena"
