@@ -18,7 +18,7 @@ from kvcheck.memory.place import allocated, place
 from kvcheck.run.astray import MOST, Trial, Trials, eliminations, known, stopped, stopped_unseen, traced
 from kvcheck.run.confirm import chosen, confirm, job_of
 from kvcheck.run.feed import Feed
-from kvcheck.run.graph import no_graph
+from kvcheck.run.graphless import no_graph
 from kvcheck.run.judge_worker import Question
 from kvcheck.run.judges import Judges
 from kvcheck.run.keep import keep_emission

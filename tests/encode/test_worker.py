@@ -14,10 +14,10 @@ from kvcheck.formats.digests import BLOCK, BLOCKS
 from kvcheck.formats.spec import E4M3FN, Policy
 from kvcheck.lowering.interpreter_errors import NotModelledError
 from kvcheck.run import encode_watch
+from kvcheck.run.encode_answer import _raised
 from kvcheck.run.encode_command import EncodeOptions, _environment, plan
 from kvcheck.run.encode_protocol import ENCODERS, EncodeRequest
 from kvcheck.run.encode_watch import Reference, Watch
-from kvcheck.run.encode_worker import _raised
 from kvcheck.run.encoders import Encoder
 
 DECLARED = Declared("e4m3fn", "rne", "saturate", "canonical", "keep")
