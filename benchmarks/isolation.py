@@ -4,8 +4,9 @@
 does nothing but `cuInit` and retain the primary context, as many at a time; without one it is two bare processes at
 once, making the same launches in a loop: in Triton's interpreter as it is shipped, which is what anybody would have,
 and, said beside it, in the corrected and faster one that kvcheck makes of it. The start of what stays for a whole run
-is left out: of the nursery and the judges, and of the two bare ones. Fresh interpreters are measured on a sample, and
-scaled to all cases: said.
+is left out: of the nursery and the judges, and of the two bare ones. Fresh processes are measured on a sample, and
+scaled to all cases: said. They are a script's that loads the target and runs one case, as anybody would start one for
+each; beside it, kvcheck's own fresh interpreters, whose imports it has made quicker.
 `--growth` measures, in place of all this, one case at 8 to 131072 tokens, and 100, 1 000 and 5 000 one-token cases.
 """
 
@@ -22,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -144,19 +146,50 @@ def isolated(nursery: Nursery, cases: Sequence[Case], jobs: int) -> float:
     return taken
 
 
-def fresh(nursery: Nursery, cases: Sequence[Case], jobs: int) -> float:
-    """Seconds for all cases in a fresh interpreter each, `jobs` at a time. Not judged."""
+def fresh(nursery: Nursery, cases: Sequence[Case], jobs: int, *, own: bool = False) -> float:
+    """Seconds for all cases in a fresh process each, `jobs` at a time: a script's, or kvcheck's `own`. Not judged."""
     name = nursery.hello.targets[0].name
     with tempfile.TemporaryDirectory() as root:
         todo = [Job(number, name, case, f"{root}/{number}", 60.0) for number, case in enumerate(cases)]
         for job in todo:
             Path(job.folder).mkdir()
         began = time.perf_counter()
-        run_fresh(nursery, todo, at_a_time=jobs)
+        if own:
+            run_fresh(nursery, todo, at_a_time=jobs)
+        else:
+            with ThreadPoolExecutor(jobs) as pool:
+                list(pool.map(lambda job: scripted(nursery, job), todo))
         taken = time.perf_counter() - began
         if not all((Path(job.folder) / EMISSION).exists() for job in todo):
-            print("NOT EVERY FRESH INTERPRETER LEFT AN EMISSION")
+            print("NOT EVERY FRESH PROCESS LEFT AN EMISSION")
     return taken
+
+
+def scripted(nursery: Nursery, job: Job) -> None:
+    """Run a job in a process of its own that is started as any script is."""
+    hello = nursery.hello
+    command = [sys.executable, __file__, "--script", nursery.spec, "cuda" if hello.cuda else "cpu", hello.arch]
+    subprocess.run(  # noqa: S603 - this very file
+        command, input=msgspec.json.encode(job), env=nursery.environment(), stdout=subprocess.DEVNULL, check=False
+    )
+
+
+def script(spec: str, device: str, arch: str) -> int:
+    """Load a target and run the job on standard input, in this process, which does nothing else."""
+    if device == "cpu":
+        os.environ["TRITON_INTERPRET"] = "1"
+    import torch  # noqa: PLC0415 - the interpreter is chosen first
+
+    from kvcheck.lowering.interpreter_cast import install  # noqa: PLC0415
+    from kvcheck.run.case import run_case  # noqa: PLC0415
+    from kvcheck.targets.load import load  # noqa: PLC0415
+
+    job = msgspec.json.decode(sys.stdin.buffer.read(), type=Job)
+    (target,) = [one.target for one in load(spec) if one.target.name == job.target]
+    if device == "cpu":
+        install(arch)
+    run_case(job, target, torch.device("cuda", 0) if device == "cuda" else torch.device("cpu"))
+    return 0
 
 
 def peak() -> float:
@@ -197,14 +230,11 @@ def compare(name: str, nursery: Nursery, case: Case, asked: argparse.Namespace) 
     if not cuda:
         own = floor_of_loops(case, asked.floor or count, "own") / (asked.floor or count)
         print(f"  loops in its own      {own * 1000:8.1f} ms a case; kvcheck takes {taken / count / own:.2f} x that")
-    if asked.fresh:
-        side = fresh(nursery, cases[: asked.fresh], jobs) / asked.fresh
-        print(
-            f"  fresh, {jobs} at a time    {side * 1000:8.1f} ms a case, of {asked.fresh}; {side * count / taken:.1f} x"
-        )
-    if asked.alone:
-        alone = fresh(nursery, cases[: asked.alone], 1) / asked.alone
-        print(f"  fresh, one by one     {alone * 1000:8.1f} ms a case, of {asked.alone}; {alone * count / taken:.1f} x")
+    for some, at_once in ((asked.fresh, jobs), (asked.alone, 1)):
+        for own, whose in ((False, "fresh"), (True, "its own fresh")) if some else ():
+            each = fresh(nursery, cases[:some], at_once, own=own) / some
+            said = f"ms a case, of {some}; {each * count / taken:.1f} x"
+            print(f"  {f'{whose}, {at_once} at once':25}{each * 1000:7.1f} {said}")
 
 
 def main() -> int:
@@ -222,9 +252,12 @@ def main() -> int:
         "--counts", type=int, nargs="*", default=(100, 1000, 5000), help="cases of one token of --growth"
     )
     parser.add_argument("--bare", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--script", nargs=3, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.bare:
         return bare(asked.bare[0], asked.bare[1], int(asked.bare[2]))
+    if asked.script:
+        return script(*asked.script)
     began = time.perf_counter()
     with Nursery("store", replace(Options(), jobs=asked.jobs)) as nursery:
         facts = nursery.hello.environment

@@ -24,15 +24,22 @@ from kvcheck.diagnose.match import PROOF, SHARE
 from kvcheck.diagnose.part import Part, part, wrong_positions
 from kvcheck.diagnose.prospect import fails, fails_reading
 from kvcheck.diagnose.side import condemned, offsets_of, placed_positions, stored_at
-from kvcheck.diagnose.taken import Taken, any_in_row
+from kvcheck.diagnose.taken import Agreement, Taken, any_in_row
 from kvcheck.draw.image import decoy_inputs
 from kvcheck.draw.inputs import Inputs
 from kvcheck.formats.apply import apply_scale
 from kvcheck.schema import Tensor
 
 SLOTS, ROWS, SCALE, ALL = "slots", "rows of K or V", "given scale", "the store is not in the graph"
+#: Scales that were computed from the capture's rows, in use for those of the replay: a calibration that is kept.
+OF_ROWS = "scales of the rows"
 
-_WORDS = {SLOTS: "in the slots", ROWS: "from the rows", SCALE: "with the given scale"}
+_WORDS = {
+    SLOTS: "in the slots",
+    ROWS: "from the rows",
+    SCALE: "with the given scale",
+    OF_ROWS: "with the scales of rows",
+}
 
 
 class GraphStale:
@@ -152,10 +159,15 @@ def _apart(facts: Facts, tensor: Tensor, stale: tuple[str, ...]) -> list[str]:
 
 def _tried(facts: Facts, tensor: Tensor) -> Iterator[_Held]:
     """Every choice of inputs that a replay may have of the capture, the smallest first."""
-    kept = (SLOTS, ROWS, SCALE) if _has_scale(facts) else (SLOTS, ROWS)
+    kept: tuple[str, ...] = (SLOTS, ROWS)
+    if _has_scale(facts):
+        kept = (*kept, SCALE)
+    elif part(facts, tensor, "scales") is not None:
+        kept = (*kept, OF_ROWS)
     for count in range(1, len(kept) + 1):
         for stale in combinations(kept, count):
-            yield _held(facts, tensor, stale)
+            if not {ROWS, OF_ROWS} <= set(stale):  # rows have their own scales
+                yield _held(facts, tensor, stale)
 
 
 def _held(facts: Facts, tensor: Tensor, stale: tuple[str, ...]) -> _Held:
@@ -171,7 +183,7 @@ def _held(facts: Facts, tensor: Tensor, stale: tuple[str, ...]) -> _Held:
     there = stored_at(
         final(facts), codes, codes_at, scales, None if scales is None else offsets_of(scales, slots)
     )  # fmt: skip
-    agreed = taken.agreement(there)
+    agreed = _by_scales_of_rows(facts, tensor, taken, there) if OF_ROWS in stale else taken.agreement(there)
     wrong_scales = None if agreed.scales is None else ~agreed.scales
     rows = np.asarray(agreed.codes.all(axis=2) & ~any_in_row(wrong_scales, x.shape[:2]))
     rows = _by_slot(rows, slots)
@@ -185,6 +197,14 @@ def _held(facts: Facts, tensor: Tensor, stale: tuple[str, ...]) -> _Held:
                                         + [_positions(each, each.due_at, rows, wrong) for each in held]))  # fmt: skip
     against = int((~rows & ~_bad(facts, tensor)).sum())
     return _Held(stale, rows, explained, proof, against)
+
+
+def _by_scales_of_rows(facts: Facts, tensor: Tensor, taken: Taken, there: Stored) -> Agreement:
+    """Which codes are those of the kept scales, and which of these are right for the capture's rows."""
+    assert there.scale is not None
+    before = Taken(facts.contract, _rows(facts, tensor)[facts.stored_tokens], None, keeps=True)
+    allowed = taken.under(there.scale)
+    return Agreement(allowed.admits(there.codes), before.legal(there.scale), allowed.undefined)
 
 
 def _by_slot(rows: Mask, slots: Indices) -> Mask:

@@ -110,7 +110,7 @@ class Taken:
     def agreement(self, stored: Stored) -> Agreement:
         """Which bytes of `stored` follow from the rows, the codes by the stored scale where that one does."""
         scale, accepted = self._accepted(stored.scale)
-        allowed = self._under(scale)
+        allowed = self.under(scale)
         return Agreement(allowed.admits(stored.codes), accepted, allowed.undefined)
 
     def may_fit(self, stored: Stored) -> Mask:
@@ -146,9 +146,10 @@ class Taken:
 
     def by(self, stored: Floats | None) -> AllowedCodes:
         """The codes that are allowed by stored scales, where these follow from the rows, else by the right ones."""
-        return self._under(self._accepted(stored)[0])
+        return self.under(self._accepted(stored)[0])
 
-    def _under(self, scale: Floats) -> AllowedCodes:
+    def under(self, scale: Floats) -> AllowedCodes:
+        """The codes that are allowed by scales `[n, *groups]`, whether they follow from the rows or not."""
         same = scale is self.scale or np.array_equal(scale.view(np.uint32), self.scale.view(np.uint32))
         return self.allowed if same else allowed_codes(self._contract, self.x, self.elements(scale))
 

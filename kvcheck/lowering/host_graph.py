@@ -7,10 +7,12 @@ taken down, so whoever replays checks that a first replay does what the call did
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from kvcheck.lowering.torch_modes import PlainDispatchMode
 from kvcheck.lowering.triton_launches import Watch, watch
@@ -19,6 +21,36 @@ from kvcheck.lowering.triton_launches import Watch, watch
 _READS = frozenset(
     {"aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero", "aten::masked_select", "aten::nonzero"}
 )
+#: The same, of tensors on the CPU without an operator.
+_READERS = (torch.Tensor.tolist, torch.Tensor.cpu)
+
+
+class _NoReads(TorchFunctionMode):
+    """Raises where values are read by what torch's dispatcher does not see of tensors on the CPU."""
+
+    def __init__(self, launches: Watch) -> None:
+        super().__init__()
+        self._watch = launches
+
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Sequence[type],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
+        if func in _READERS and not self._watch.inside:
+            raise _not_permitted(f"Tensor.{getattr(func, '__name__', func)}")
+        return func(*args, **(kwargs or {}))
+
+
+def say_no_capture() -> None:
+    """Have torch say, in this process, that no stream is captured: without a GPU it raises where a launcher asks."""
+    torch.cuda.is_current_stream_capturing = lambda: False
+
+
+def _not_permitted(name: str) -> RuntimeError:
+    return RuntimeError(f"{name} reads a tensor's value on the host: not permitted while a graph is captured")
 
 
 class HostGraph(PlainDispatchMode):
@@ -29,6 +61,7 @@ class HostGraph(PlainDispatchMode):
         super().__init__()
         self._steps: list[Callable[[], object]] = []
         self._watch = Watch()
+        self._thread = 0
 
     @contextmanager
     def capture(self) -> Iterator[None]:
@@ -39,7 +72,8 @@ class HostGraph(PlainDispatchMode):
         capturing = torch.cuda.is_current_stream_capturing
         torch.cuda.is_current_stream_capturing = lambda: True
         try:
-            with watch(self._launched) as self._watch, self:
+            self._thread = threading.get_ident()
+            with watch(self._launched) as self._watch, _NoReads(self._watch), self:
                 self._watch.aside = self.aside
                 yield
         finally:
@@ -51,7 +85,8 @@ class HostGraph(PlainDispatchMode):
             step()
 
     def _launched(self, _kernel: str, _tensors: list[torch.Tensor], again: Callable[[], object], /) -> None:
-        self._steps.append(again)
+        if threading.get_ident() == self._thread:  # another thread's stream is not the one that is captured
+            self._steps.append(again)
 
     def __torch_dispatch__(
         self,
@@ -65,7 +100,7 @@ class HostGraph(PlainDispatchMode):
             return func(*args, **named)
         name = str(getattr(func, "_schema", func)).partition("(")[0].partition(".")[0]
         if name in _READS or (name == "aten::index" and _by_mask(args[1])):
-            raise RuntimeError(f"{name} reads a tensor's value on the host: not permitted while a graph is captured")
+            raise _not_permitted(name)
         made = func(*args, **named)
         if not (getattr(func, "is_view", False) or name.startswith(("aten::empty", "aten::new_empty", "aten::set_"))):
             self._steps.append(lambda: _into(made, func(*args, **named)))

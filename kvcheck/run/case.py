@@ -19,6 +19,7 @@ from kvcheck.contract import Contract
 from kvcheck.draw.image import Images, case_inputs
 from kvcheck.draw.inputs import Inputs, addressed
 from kvcheck.emission import LAUNCHES, LOADED, REPEAT, STORED, Step
+from kvcheck.lowering.host_graph import say_no_capture
 from kvcheck.memory.arena import Bytes, Memory
 from kvcheck.memory.cache import build_cache, build_output
 from kvcheck.memory.overrun import watch as watch_fences
@@ -86,6 +87,8 @@ def _emit(job: Job, target: Target, device: torch.device, folder: Path) -> Emiss
     launches: list[Launch] = []
     plan = list(LAUNCHES)
     stream = own_stream(device) if device.type == "cuda" else None
+    if stream is None:
+        say_no_capture()
     called: tuple[str, ...] | None = None
     if case.launch == "graph" and not job.reference:
         _note(stage, CAPTURING)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 import pytest
-from judge.emulate import COMPUTED, Memory, amax_scale, e4m3, emulate
+from judge.emulate import COMPUTED, Floats, Memory, amax_scale, e4m3, emulate
 
 from kvcheck.contract import Computed, Contract, Form, Given
 from kvcheck.diagnose import diagnose
 from kvcheck.diagnose.facts import Facts
-from kvcheck.diagnose.graph_stale import ALL, ROWS, SCALE, SLOTS, GraphStale
+from kvcheck.diagnose.graph_stale import ALL, OF_ROWS, ROWS, SCALE, SLOTS, GraphStale
 from kvcheck.draw.image import decoy_inputs
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Diagnosis, Emission, Tensor
@@ -45,11 +45,15 @@ class Replay:
                 stale = self.stale if tensor in self.sides and token < self.tokens else ()
                 if slot < 0 or ALL in stale:
                     continue
-                x = (drawn.k_float if tensor == "k" else drawn.v_float) if ROWS in stale else memory.read(tensor)
-                self._store(memory, tensor, x[token], int(drawn.slots[token]) if SLOTS in stale else slot, stale)
+                other = drawn.k_float if tensor == "k" else drawn.v_float
+                x = other if ROWS in stale else memory.read(tensor)
+                where = int(drawn.slots[token]) if SLOTS in stale else slot
+                self._store(memory, tensor, x[token], other[token], where, stale)
 
-    def _store(self, memory: Memory, tensor: Tensor, row: object, slot: int, stale: Collection[str]) -> None:
-        x = np.asarray(row, np.float32)[None]
+    def _store(
+        self, memory: Memory, tensor: Tensor, row: Floats, other: Floats, slot: int, stale: Collection[str]
+    ) -> None:
+        x = row[None]
         rule = self.contract.scale
         if isinstance(rule, Given):
             drawn = decoy_inputs(memory.placement, self.case, self.contract)
@@ -68,6 +72,9 @@ class Replay:
             blocks = x.reshape(1, x.shape[1], -1, 16)
             kept = np.asarray(np.abs(blocks).max(axis=3) / np.float32(448), np.float32)
             spread = np.repeat(kept, 16, axis=2)
+        if OF_ROWS in stale:
+            kept = amax_scale(other[None])
+            spread = kept[:, :, None]
         memory.write(f"{tensor}_codes", slot, e4m3(x / spread))
         memory.write(f"{tensor}_scales", slot, kept)
 
@@ -120,6 +127,15 @@ def test_scales_of_other_granularities_go_with_their_rows(contract: Contract, st
     found = named(replayed(stale, CASE, contract))
     assert {(each.fault, each.evidence["stale"]) for each in found} == {("graph-stale", stale[0])}
     assert explains_all(found)
+
+
+@pytest.mark.parametrize("stale", [(OF_ROWS,), (SLOTS, OF_ROWS)], ids=" and ".join)
+def test_scales_of_the_captures_rows_may_be_in_use(stale: tuple[str, ...]) -> None:
+    """A calibration that is kept: codes are those of the replay's rows by them."""
+    found = named(replayed(stale, CASE))
+    assert [(each.fault, each.evidence["stale"]) for each in found] == [("graph-stale", ", ".join(stale))] * 2
+    assert explains_all(found)
+    assert "with the scales of rows that stood there when the graph was captured" in found[0].says
 
 
 @pytest.mark.parametrize(

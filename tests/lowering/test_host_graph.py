@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
@@ -87,6 +88,21 @@ def test_launches_of_triton_are_made_again() -> None:
     assert out.tolist() == [1, 1, 1, 1]
 
 
+def test_what_another_thread_launches_is_not_captured() -> None:
+    """On a GPU a thread has a stream of its own: its launch is made at once, and in no replay."""
+    x, out = torch.arange(4.0), torch.zeros(4)
+
+    def call() -> None:
+        thread = threading.Thread(target=lambda: twice[(1,)](x, out, 4, BLOCK=4))
+        thread.start()
+        thread.join()
+
+    graph = captured(call)
+    out.zero_()
+    graph.replay()
+    assert out.tolist() == [0, 0, 0, 0]
+
+
 def test_what_the_interpreter_does_in_a_launch_is_no_step_of_its_own() -> None:
     """A mode of the target's is on, so that the graph's cannot be taken off for the launch."""
 
@@ -118,8 +134,8 @@ def test_what_the_interpreter_does_in_a_launch_is_no_step_of_its_own() -> None:
 @pytest.mark.parametrize(
     "read",
     [lambda x: x.sum().item(), lambda x: bool((x > 1).any()), lambda x: torch.equal(x, x), torch.nonzero,
-     lambda x: x[x > 1]],
-    ids=["item", "bool", "equal", "nonzero", "mask"],
+     lambda x: x[x > 1], lambda x: x.tolist(), lambda x: x.cpu()],
+    ids=["item", "bool", "equal", "nonzero", "mask", "list", "cpu"],
 )  # fmt: skip
 def test_what_waits_for_a_value_is_not_permitted(read: Callable[[torch.Tensor], object]) -> None:
     """As on a GPU: the stream cannot be waited for while it is captured, nor a shape hang on a value."""

@@ -163,3 +163,18 @@ def test_older_builders_are_handed_over_under_their_name(monkeypatch: pytest.Mon
     finally:
         interpreter_extern.restore(older)  # type: ignore[arg-type]
     assert libdevice.rint is rint
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AssertionError("Torch not compiled with CUDA enabled"),
+        RuntimeError("Tried to instantiate dummy base class _cuda_isCurrentStreamCapturing"),
+        RuntimeError("0 active drivers ([]). There should only be one."),
+    ],
+)
+def test_what_is_a_gpus_alone_is_no_crash(error: Exception) -> None:
+    """In the first line of torch's or Triton's own words; another exception with them is the target's."""
+    found = unjudged(error)
+    assert str(found) == f"{str(error).rstrip('.')}: without a GPU this kernel cannot be judged"
+    assert unjudged(ValueError(str(error))) is None

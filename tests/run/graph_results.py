@@ -12,6 +12,7 @@ EXPECTED = {
     ),
     "keeps-scale": ("mismatch", "is stored with the given scale that stood there when the graph"),
     "stores-outside": ("mismatch", "which a call before the capture did: the store is not in the graph"),
+    "keeps-calibration": ("mismatch", "with the scales of rows that stood there when the graph"),
     "reads-on-host": ("crash", "captur"),
     "reads-on-host-said": ("unsupported", "takes launch eager; the case has graph"),
     "copies": ("pass", ""),

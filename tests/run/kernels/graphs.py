@@ -46,6 +46,19 @@ def keeps_scale(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Ca
     launch(k, v, slots, replace(cache, k=side), STORE_GIVEN, given=True)
 
 
+@store_target("keeps-calibration", contract=COMPUTED, cache=Form("slots"))
+def keeps_calibration(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
+    """Scales of the call before. Of tokens that share a slot the last is stored, as it would be by a loop."""
+    launch(k, v, slots, cache)
+    for name, rows, side in (("k", k, cache.k), ("v", v, cache.v)):
+        wide = rows[: len(slots)].float()
+        scale = of_the_call_before(name, wide.abs().amax(2).clamp(min=1e-10) / 448.0)
+        codes = (wide / scale[:, :, None]).clamp(-448, 448).to(torch.float8_e4m3fn).view(torch.uint8)
+        for token in range(len(slots)):
+            side.codes[slots[token : token + 1]] = codes[token : token + 1]
+            side.scales[slots[token : token + 1]] = scale[token : token + 1]
+
+
 @store_target("stores-outside", contract=COMPUTED, cache=Form("slots"))
 def stores_outside(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cache: Cache) -> None:
     """Stores nothing in a graph."""
