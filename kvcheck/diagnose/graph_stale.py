@@ -34,6 +34,9 @@ SLOTS, ROWS, SCALE, ALL = "slots", "rows of K or V", "given scale", "the store i
 #: Scales that were computed from the capture's rows, in use for those of the replay: a calibration that is kept.
 OF_ROWS = "scales of the rows"
 
+#: Tokens that a sentence names.
+NAMED = 4
+
 _WORDS = {
     SLOTS: "in the slots",
     ROWS: "from the rows",
@@ -130,12 +133,17 @@ def _stale(facts: Facts, tensor: Tensor) -> Explanation | None:
         return None
     held = [each for each in _tried(facts, tensor) if each.proof >= PROOF]
     best = max(held, key=lambda each: (len(each.explained), -each.against), default=None)
-    if best is None or (best.rows & bad).sum() < SHARE * bad.sum() or best.against > (best.rows & bad).sum():
+    if best is None or (best.rows & bad).sum() < SHARE * bad.sum():
         return None
     what = " and ".join(_WORDS[each] for each in best.stale)
     says = f"{tensor.upper()} is stored {what} that stood there when the graph was captured"
-    apart = _apart(facts, tensor, best.stale)
+    apart = _apart(facts, tensor, best.stale, int(np.argmax((best.rows & bad).any(axis=1))))
     says += f" ({', '.join(apart)})" if apart else ""
+    if best.against:  # bytes of a decoy do not come by chance, however many rows are right
+        tokens = facts.stored_tokens[(best.rows & bad).any(axis=1)]
+        says += (
+            f", of token {', '.join(map(str, tokens[:NAMED].tolist()))}{' and others' if len(tokens) > NAMED else ''}"
+        )
     evidence: dict[str, int | float | str | list[int]] = {
         "stale": ", ".join(best.stale), "rows_explained": int((best.rows & bad).sum()),
     }  # fmt: skip
@@ -147,11 +155,12 @@ def _stale(facts: Facts, tensor: Tensor) -> Explanation | None:
     return _explanation(facts, tensor, best.explained, cost, says, evidence)
 
 
-def _apart(facts: Facts, tensor: Tensor, stale: tuple[str, ...]) -> list[str]:
-    """The first slot, and the first given scale, of the capture and of the replay."""
+def _apart(facts: Facts, tensor: Tensor, stale: tuple[str, ...], row: int) -> list[str]:
+    """The slot of a stored token, and the first given scale, of the capture and of the replay."""
     said = []
     if SLOTS in stale:
-        said.append(f"token {facts.stored_tokens[0]} in slot {_slots(facts, stale)[0]}, where {facts.slots[0]} is due")
+        used, due = _slots(facts, stale)[row], facts.slots[row]
+        said.append(f"token {facts.stored_tokens[row]} in slot {used}, where {due} is due")
     if SCALE in stale:
         said.append(f"scale {_scale(facts, tensor)[0]:g}, where {facts.given(tensor)[0]:g} is due")
     return said
