@@ -15,6 +15,7 @@ from kvcheck.diagnose.limits import (
     clamped_at,
     clamped_before,
     lower_least,
+    others_beyond,
     overflowing,
     runs_over,
     saturated_from,
@@ -29,6 +30,7 @@ from kvcheck.diagnose.other_codes import (
     recoded,
     sign_and_magnitude,
     through_format,
+    whole_first,
     without_sign,
 )
 from kvcheck.diagnose.scale_fault import Made, ScaleFault
@@ -174,6 +176,7 @@ CODES: tuple[Fault, ...] = (
         "overflow-to-nan",
         (
             beyond,
+            others_beyond,
             runs_over("not limited: the exponent of what is too large runs over into the sign", 0xFF),
             runs_over("not limited: the exponent of what is too large runs over, the sign is kept", 0x7F),
             whole_runs_over("not limited: what is too large runs over into the sign", nearest=True),
@@ -206,6 +209,7 @@ CODES: tuple[Fault, ...] = (
     ),
     CodeFault("format-confusion", tuple(through_format(FORMATS[name]) for name in ("e5m2", "e4m3fn")), usual={}),
     CodeFault("format-confusion", (recoded,), cost=4, usual={}),
+    CodeFault("rounding-mode", (whole_first("rounded", nearest=True), whole_first("cut off", nearest=False)), usual={}),
     CodeFault("rounding-mode", DIRECTED, cost=2, usual={}),
     CodeFault("rounding-mode", (to_either_side,), cost=4, usual={}),
 )

@@ -142,6 +142,32 @@ def beyond(seen: Seen) -> Coded | None:
     return Coded(codes, f"NaN or infinity for{which} values beyond the largest", {"limit": min(limits)})
 
 
+def others_beyond(seen: Seen) -> Coded | None:
+    """One number that is not the largest for all that is beyond it, for each sign its own: recovered from the codes."""
+    number_format, magnitude = seen.format, np.abs(seen.scaled)
+    if number_format.integer or seen.facts.contract.overflow != "saturate":
+        return None
+    wrong = seen.wrong & ~np.isnan(seen.scaled)
+    codes, values = seen.right.copy(), []
+    for negative in (False, True):
+        here = wrong & (seen.negative == negative)
+        left = np.unique(seen.emitted[here])
+        if not left.size:
+            continue
+        if len(left) != 1 or magnitudes(left, number_format)[0] > number_format.largest:
+            return None
+        if (magnitudes(seen.right[here], number_format) < number_format.largest).any():
+            return None  # what the format holds is wrong as well: no limit makes that
+        codes = np.where((seen.negative == negative) & (magnitude >= magnitude[here].min()), left[0], codes)
+        values.append((" negative" if negative else " positive", float(decode(left, number_format)[0])))
+    if not values:
+        return None
+    alike = len(values) > 1 and values[0][1] == values[1][1]
+    said = [("", values[0][1])] if alike else values
+    words = ", ".join(f"{value:g} for{which} values from the largest on" for which, value in said)
+    return Coded(codes, words, {"value": values[0][1]}, needs=LIMIT_NEEDS)
+
+
 def runs_over(words: str, mask: int) -> Form:
     """No limit: the exponent of what is too large runs over into the sign, or past it."""
 

@@ -33,6 +33,24 @@ def rounded_use(dtype: Narrow) -> Form:
     return form
 
 
+def power_used(way: str) -> Form:
+    """Codes of a power of two beside the scale, the one `below` or `above` it, where the scale itself is due."""
+
+    def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+        x, scale = facts.values(tensor), elements(facts, tensor, emitted)
+        if scale is None:
+            return None
+        mantissa, exponent = np.frexp(scale)
+        exact = mantissa == np.float32(0.5)
+        with np.errstate(all="ignore"):
+            power = np.ldexp(np.float32(1), exponent - np.where(exact | (way == "below"), 1, 0))
+            power = np.where(np.isfinite(scale) & (scale > 0), power, scale)
+            scaled = apply_scale(facts.contract, x, np.asarray(power, np.float32))
+        return codes_of(facts, tensor, emitted, scaled, f"those of the power of two {way} the scale")
+
+    return form
+
+
 def rounded_reciprocal(dtype: Narrow) -> Form:
     """Codes of the scale's reciprocal as a narrower number."""
 

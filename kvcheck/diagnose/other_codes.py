@@ -53,6 +53,24 @@ def through_format(other: Format) -> Form:
     return form
 
 
+def whole_first(words: str, *, nearest: bool) -> Form:
+    """The codes of values that were made whole numbers first, as for an integer format."""
+
+    def form(seen: Seen) -> Coded | None:
+        if seen.format.integer:
+            return None
+        free = ~np.isfinite(seen.scaled)
+        finite = np.where(free, np.float32(0), seen.scaled)
+        codes = encoded(seen.facts, np.asarray(np.rint(finite) if nearest else np.trunc(finite), np.float32))
+        # Who adds and takes away a large number gets +0 for small negative ones: what a zero's sign is shows nothing.
+        zero = (magnitudes(codes, seen.format) == 0) & (magnitudes(seen.emitted, seen.format) == 0)
+        codes = np.where(zero, seen.emitted, codes)
+        says = f"those of values {words} to whole numbers before they are rounded to {seen.format.name}"
+        return Coded(codes, says, {}, free, KINDS)
+
+    return form
+
+
 def offset_binary(seen: Seen) -> Coded | None:
     """Integers from 0 on, 128 standing for zero."""
     if not seen.format.integer:

@@ -89,6 +89,20 @@ def kept_inverted(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     return _kept(facts, tensor, due, kept, "kept as their reciprocals", {})
 
 
+def kept_logarithm(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """The scale's logarithm kept, and right codes beside it."""
+    due = due_scales(facts, tensor, emitted)
+    if due is None or emitted.scale is None or due.shape != emitted.scale.shape:
+        return None
+    for words, base in (("to base 2", np.log(2.0)), ("to base e", 1.0)):
+        with np.errstate(all="ignore"):
+            kept = np.asarray(np.log(due.astype(np.float64)) / base, np.float32)
+            near = np.abs(kept - emitted.scale) <= np.abs(kept) * np.float32(UNDECLARED_ULPS * ULP)
+        if near.any():
+            return _kept(facts, tensor, due, kept, f"kept as their logarithms {words}", {})
+    return None
+
+
 def kept_amax(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """The amax kept for the scale."""
     rule, due = computed(facts, emitted), due_scales(facts, tensor, emitted)

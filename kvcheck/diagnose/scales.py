@@ -14,6 +14,7 @@ from kvcheck.diagnose.least_values import (
 )
 from kvcheck.diagnose.narrowed import (
     narrow_arithmetic,
+    power_used,
     rounded_amax,
     rounded_kept,
     rounded_reciprocal,
@@ -29,6 +30,7 @@ from kvcheck.diagnose.scale_kept import (
     kept_in_another_order,
     kept_in_other_bytes,
     kept_inverted,
+    kept_logarithm,
     kept_of_another_row,
     kept_times,
 )
@@ -62,7 +64,7 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-swapped", (swapped,)),
     ScaleFault(
         "scale-misapplied",
-        (unapplied, inverted, twice, kept_inverted, kept_amax, kept_times),
+        (unapplied, inverted, twice, kept_inverted, kept_logarithm, kept_amax, kept_times),
         usual={"not applied": unapplied, "the wrong way round": inverted, "twice": twice},
     ),
     ScaleFault(
@@ -86,6 +88,8 @@ SCALES: tuple[Fault, ...] = (
             rounded_kept("bf16", used=True, cut=True),
             rounded_use("fp16"),
             USED_BF16,
+            power_used("below"),
+            power_used("above"),
             rounded_reciprocal("fp16"),
             rounded_reciprocal("bf16"),
             rounded_amax("fp16"),
