@@ -10,7 +10,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-_OWN = str(Path(__file__).parent)
+#: Of kvcheck's own code what stands between a kernel and its loads: this check, and what makes the interpreter quicker.
+_OWN = (str(Path(__file__).parent), str(Path(__file__).parents[2] / "lowering"))
 
 
 class Site(NamedTuple):
@@ -55,12 +56,12 @@ def innermost(ends: Callable[[CodeType], bool]) -> tuple[str, int, str] | None:
 
 
 def _foreign() -> tuple[str, ...]:
-    """Folders whose frames are not a kernel's: this check's, Triton's and numpy's."""
+    """Folders whose frames are not a kernel's: kvcheck's own, Triton's and numpy's."""
     global _folders  # noqa: PLW0603 - found once
     if not _folders:
         specs = (importlib.util.find_spec(name) for name in ("triton", "numpy"))
         places = [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
-        _folders = (_OWN, *places)
+        _folders = (*_OWN, *places)
     return _folders
 
 
