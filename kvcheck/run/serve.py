@@ -143,8 +143,8 @@ def _become_child(state: Serving, job: Job, nursery: int) -> None:
 
     It is killed with the nursery, which would else have been the one to do so: also where somebody has stopped it.
     """
+    end_with(nursery)  # first of all: what is stopped before it stays
     os.setsid()
-    end_with(nursery)
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     own_files(job)

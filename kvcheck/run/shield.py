@@ -11,6 +11,8 @@ from pathlib import Path
 
 #: From <sys/prctl.h>.
 _PR_SET_PDEATHSIG = 1
+#: Found before any fork: until a child has called it, nothing ends it where it is stopped and its parent gone.
+_prctl = ctypes.CDLL(None).prctl
 
 
 def shielded() -> None:
@@ -28,7 +30,7 @@ def shielded() -> None:
 
 def end_with(parent: int) -> None:
     """From now on this process is killed where its parent ends; at once where that has been."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
@@ -38,7 +40,7 @@ def end_by_itself() -> None:
 
     Which it cannot while somebody has stopped it: then it goes on where its parent ends.
     """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGCONT)
 
 
 def behind(shield: int) -> int:
