@@ -74,10 +74,14 @@ def follows_cache(facts: Facts, made: Explanation) -> bool:
 
 def follows_chance(facts: Facts, made: Explanation) -> bool:
     """Whether some code that an explanation gives is another one in a launch that is equal to the first."""
-    moved = moves(facts, "v" if made.tensor == "v" else "k", "codes")
-    if moved is None or made.codes is None:
-        return False
-    return bool((moved.chance[facts.compared] & made.codes).any())
+    changing = by_chance(facts, "v" if made.tensor == "v" else "k")
+    return changing is not None and made.codes is not None and bool((changing & made.codes).any())
+
+
+def by_chance(facts: Facts, tensor: Tensor) -> Mask | None:
+    """The codes that are others in a launch equal to the first: `[compared tokens, heads, dim]`; None without one."""
+    moved = moves(facts, tensor, "codes")
+    return None if moved is None else np.asarray(moved.chance[facts.compared])
 
 
 def stale_scales(facts: Facts, tensor: Tensor) -> Mask:
