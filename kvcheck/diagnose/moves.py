@@ -21,6 +21,9 @@ from kvcheck.emission import PREFILLS, row_array, scale_values
 from kvcheck.formats.arithmetic import element_scales, right_codes
 from kvcheck.schema import Launch, Placed, Prefill, Tensor
 
+#: Codes that change for each that an explanation gives, from which on it is chance that gave them.
+LUCKY = 0.25
+
 
 @dataclass(frozen=True)
 class Moves:
@@ -73,15 +76,18 @@ def follows_cache(facts: Facts, made: Explanation) -> bool:
 
 
 def follows_chance(facts: Facts, made: Explanation) -> bool:
-    """Whether some code that an explanation gives is another one in a launch that is equal to the first."""
-    changing = by_chance(facts, "v" if made.tensor == "v" else "k")
-    return changing is not None and made.codes is not None and bool((changing & made.codes).any())
+    """Whether chance decides what an explanation gives.
 
-
-def by_chance(facts: Facts, tensor: Tensor) -> Mask | None:
-    """The codes that are others in a launch equal to the first: `[compared tokens, heads, dim]`; None without one."""
-    moved = moves(facts, tensor, "codes")
-    return None if moved is None else np.asarray(moved.chance[facts.compared])
+    Some code that it gives is another one in a launch that is equal to the first; or a quarter as many codes of the
+    same rows are, which it takes for right: the first launch was lucky there.
+    """
+    moved = moves(facts, "v" if made.tensor == "v" else "k", "codes")
+    if moved is None or made.codes is None:
+        return False
+    changing = moved.chance[facts.compared]
+    rows = np.asarray(made.codes.any(axis=2))[:, :, None]
+    lucky = int((changing & rows).sum())
+    return bool((changing & made.codes).any()) or (bool(lucky) and lucky >= LUCKY * int(made.codes.sum()))
 
 
 def stale_scales(facts: Facts, tensor: Tensor) -> Mask:

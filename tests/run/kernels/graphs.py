@@ -52,7 +52,9 @@ def keeps_calibration(k: torch.Tensor, v: torch.Tensor, slots: torch.Tensor, cac
     launch(k, v, slots, cache)
     for name, rows, side in (("k", k, cache.k), ("v", v, cache.v)):
         wide = rows[: len(slots)].float()
-        scale = of_the_call_before(name, wide.abs().amax(2).clamp(min=1e-10) / 448.0)
+        amax = wide.abs().amax(2).clamp(min=1e-10)
+        # By a number torch would divide on a GPU with its reciprocal.
+        scale = of_the_call_before(name, amax / torch.full_like(amax, 448.0))
         codes = (wide / scale[:, :, None]).clamp(-448, 448).to(torch.float8_e4m3fn).view(torch.uint8)
         for token in range(len(slots)):
             side.codes[slots[token : token + 1]] = codes[token : token + 1]
