@@ -10,7 +10,8 @@ them.
 2. What a fault is. `fault`: a prediction of bytes; `family`: faults of one name. `explanation`: the bytes that one
    gives; `match` and `groups` hold a predicted store against the emitted one.
 3. Faults of reads, in `reads` and `sibling_pitch`: a `reading` is where elements were taken from, `dims` their order
-   in a head. `origin` finds where rows came from, and `elsewhere` names the maps that no reading gives.
+   in a head, `lanes` a map within rows that takes some twice or not at all. `origin` finds where rows came from, and
+   `elsewhere` names the maps that no reading gives.
 4. Faults of scales and codes: `scales` lists `scale_fault` with `scale_rules`, `least_values`, `scale_uses`,
    `given_heads`, `scale_kept`, `narrowed`, `populations`, `row_parts` and `other_parts`; `codes` lists
    `code_fault` with `directed`, `limits` and `other_codes`; `encoding` has the rounding in two steps, and `retyped`

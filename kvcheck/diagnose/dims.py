@@ -120,12 +120,16 @@ def _orders(facts: Facts, tensor: Tensor) -> Iterator[tuple[Indices, str]]:
     yield np.roll(lane, -1), "one place back"
     found = _recovered(facts, tensor)
     if found is not None:
-        named = ", ".join(f"{there} holds {element}" for there, element in enumerate(found[:NAMED].tolist()))
+        moved = np.flatnonzero(found != lane)[:NAMED].tolist()
+        named = ", ".join(f"{there} holds {found[there]}" for there in moved)
         yield found, f"{named} and so on"
 
 
 def _recovered(facts: Facts, tensor: Tensor) -> Indices | None:
-    """The order by the column of due codes that each place has in all rows; None where one has none, or several."""
+    """The order by the column of due codes that each place has in all rows.
+
+    None where one has none, or several, or two have the same: that is no order.
+    """
     due, there = facts.own(tensor).stored.codes, facts.emitted(tensor).codes
     rows = np.flatnonzero(~facts.right(tensor).codes.all(axis=2))[:ROWS]
     one, other = (codes.reshape(-1, codes.shape[2])[rows] for codes in (due, there))
@@ -133,4 +137,6 @@ def _recovered(facts: Facts, tensor: Tensor) -> Indices | None:
     for element in range(one.shape[1]):
         columns.setdefault(one[:, element].tobytes(), []).append(element)
     found = [columns.get(other[:, place].tobytes(), []) for place in range(other.shape[1])]
-    return np.array([each[0] for each in found], np.int64) if all(len(each) == 1 for each in found) else None
+    if not all(len(each) == 1 for each in found) or len({each[0] for each in found}) < len(found):
+        return None
+    return np.array([each[0] for each in found], np.int64)

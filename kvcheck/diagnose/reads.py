@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from kvcheck.addresses import Offsets
+from kvcheck.diagnose import lanes
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
 from kvcheck.diagnose.image import MASKED
@@ -265,6 +266,11 @@ def _foreign(facts: Facts, source: Own) -> Iterator[Reading]:
         yield Reading("foreign-read", source.tensor, source.at(mapped * token + along), how, 2)
 
 
+def _none(_facts: Facts, _source: Own) -> Iterator[Reading]:
+    """No usual way."""
+    return iter(())
+
+
 DENSE_HEADS = ReadFault("dense-heads", _dense_heads)
 INNER_STRIDE = ReadFault("inner-stride-ignored", _inner_stride)
 OFFSET = ReadFault("offset-ignored", _offset)
@@ -273,4 +279,16 @@ INDEX_WRAP = ReadFault("index-wrap", _wrap, tuple(WRAP_FORMS.values()), _wrap_us
 MISALIGNED = ReadFault("misaligned", _misaligned)
 TAIL_MASK = ReadFault("tail-mask", _tail, (TAIL_FORM,))
 FOREIGN_READ = ReadFault("foreign-read", _foreign, (SIBLING_FORM,))
-READS = (DENSE_HEADS, INNER_STRIDE, OFFSET, HEAD_MAPPING, INDEX_WRAP, MISALIGNED, TAIL_MASK, FOREIGN_READ)
+READS = (
+    DENSE_HEADS,
+    INNER_STRIDE,
+    OFFSET,
+    HEAD_MAPPING,
+    INDEX_WRAP,
+    MISALIGNED,
+    TAIL_MASK,
+    FOREIGN_READ,
+    # Recovered from what was stored: a pass says nothing of them.
+    ReadFault("tail-mask", lanes.tails, (), _none),
+    ReadFault("foreign-read", lanes.elements, (), _none),
+)

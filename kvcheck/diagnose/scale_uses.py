@@ -58,15 +58,21 @@ def reciprocal(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
 
 
 def swapped(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """K's given scale for V's, or the reverse."""
+    """K's scale for V's, or the reverse: given, or computed, where all are kept as they are due."""
     other = _sibling(tensor)
-    if not isinstance(facts.contract.scale, Given) or emitted.scale is not None:
-        return None
-    scale = facts.given(other)
-    if scale.shape != facts.given(tensor).shape:
+    own: Floats | None
+    scale: Floats | None
+    if isinstance(facts.contract.scale, Given) and emitted.scale is None:
+        own, scale = facts.given(tensor), facts.given(other)
+    else:
+        own = due_scales(facts, tensor, emitted)
+        # What a right kernel would store stands beside what one would.
+        theirs = facts.own(other).stored if emitted is facts.own(tensor).stored else facts.emitted(other)
+        scale = due_scales(facts, other, theirs)
+    if own is None or scale is None or scale.shape != own.shape:
         return None
     scaled = applied(facts, facts.values(tensor), scale)
-    return Made(None, f"codes are those of {other.upper()}'s scale", scaled=scaled)
+    return codes_of(facts, tensor, emitted, scaled, f"those of {other.upper()}'s scale{'s' * (scale.ndim > 1)}")
 
 
 def other_maximum_used(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -181,9 +187,6 @@ def _others(facts: Facts, tensor: Tensor, emitted: Stored) -> list[tuple[str, Fl
             ("the head's first block's scale", np.broadcast_to(scale[:, :, :1], scale.shape)),
             ("the head's last block's scale", np.broadcast_to(scale[:, :, -1:], scale.shape)),
         ]
-    theirs = facts.emitted(_sibling(tensor)).scale
-    if theirs is not None and theirs.shape == scale.shape:
-        found.append((f"{_sibling(tensor).upper()}'s scales", theirs))
     return found
 
 

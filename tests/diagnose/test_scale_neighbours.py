@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from judge.emulate import amax_scale, emulate
+from judge.emulate import Memory, amax_scale, e4m3, emulate
 
-from kvcheck.diagnose import diagnose
+from kvcheck.diagnose import diagnose, observable
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Diagnosis
 
@@ -48,6 +48,35 @@ def test_what_the_end_has_is_not_asked(step: int, words: str, end: float) -> Non
 def test_of_two_tokens_either_is_an_end() -> None:
     """One row alone has another's scale, and one something else: that is no rule of tokens."""
     assert all("of the token" not in each.says for each in named(beside(1, 3.0), tokens=2))
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_codes_by_the_siblings_scales_are_swapped(both: bool) -> None:
+    """Computed ones, each kept where it is due: V's codes are made with K's, and K's with V's or rightly."""
+
+    def run(memory: Memory) -> None:
+        k, v = memory.read("k"), memory.read("v")
+        scales = {"k": amax_scale(k), "v": amax_scale(v)}
+        used = {"k": scales["v"] if both else scales["k"], "v": scales["k"]}
+        for tensor, x in (("k", k), ("v", v)):
+            codes = e4m3(np.asarray(x / used[tensor][:, :, None], np.float32))
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot, codes[token])
+                memory.write(f"{tensor}_scales", slot, scales[tensor][token])
+
+    emission = emulate(run, Case(tokens=3, heads=3, head_dim=64, dtype="fp32"))
+    verdict = judge(emission)
+    made = diagnose(emission, verdict)
+    assert {(each.fault, each.tensor) for each in made} == {
+        ("scale-swapped", "v"),
+        *([("scale-swapped", "k")] if both else []),
+    }
+    assert all(each.explains == each.of for each in made)
+    assert any("V's codes are those of K's scales" in each.says for each in made)
+    # A kernel that has it would have failed this case, whatever this one stored.
+    assert "scale-swapped" in observable(emission, verdict)
+    right = emulate(case=Case(tokens=3, heads=3, head_dim=64, dtype="fp32"))
+    assert "scale-swapped" in observable(right, judge(right))
 
 
 def cut(scale: Floats) -> Floats:
