@@ -15,6 +15,7 @@ from kvcheck.diagnose.match import SHARE
 from kvcheck.diagnose.misplaced import moved_positions
 from kvcheck.diagnose.moves import stale_scales
 from kvcheck.diagnose.part import Part, part
+from kvcheck.diagnose.short_scales import short_dtype
 from kvcheck.diagnose.side import condemned, placed_positions
 from kvcheck.diagnose.strides import dense_rows
 from kvcheck.schema import Placed, Tensor
@@ -29,12 +30,16 @@ VECTOR = 8
 
 @dataclass(frozen=True)
 class Lost:
-    """What of one tensor is lost, of all stored tokens: `codes` `[n, heads, dim]` and `scales` `[n, units]`."""
+    """What of one tensor is lost, of all stored tokens: `codes` `[n, heads, dim]` and `scales` `[n, units]`.
+
+    Of `scales` that are not `whole` some bytes are stored.
+    """
 
     tensor: Tensor
     codes: Mask
     scales: Mask | None
     bytes: int
+    whole: bool
 
     @property
     def tail(self) -> str:
@@ -62,10 +67,14 @@ def lost(facts: Facts, tensor: Tensor) -> Lost | None:
     assert codes is not None
     here = _unmoved(facts, codes)
     there = None if scales is None else _unmoved(facts, scales) & ~stale_scales(facts, tensor)[:, :, None]
+    if there is not None and short_dtype(facts, tensor):
+        there = np.zeros_like(there)
     count = int(here.sum()) + (0 if there is None else int(there.sum()))
     if not count:
         return None
-    return Lost(tensor, here, None if there is None else np.asarray(there.any(axis=2)), count)
+    if there is None:
+        return Lost(tensor, here, None, count, whole=True)
+    return Lost(tensor, here, np.asarray(there.any(axis=2)), count, whole=bool((there == there[:, :, :1]).all()))
 
 
 def _unmoved(facts: Facts, held: Part) -> Mask:
@@ -184,7 +193,8 @@ def _tokens(facts: Facts, found: Lost) -> str:
         which = f"token{'s' if len(tokens) > 1 else ''} {named}{more}"
     copies = [copy for copy in facts.emission.copies if copy.tensor.startswith(found.tensor) and "_" in copy.tensor]
     why = f" (the target works on a copy of {copies[0].tensor})" if copies else ""
-    partly = "" if whole[rows].all() or what == "scales" else f", {found.bytes} bytes of them,"
+    entire = found.whole and (whole[rows].all() or what == "scales")
+    partly = "" if entire else f", {found.bytes} bytes of them,"
     return f"{what} of {which}{of_heads}{partly} are never stored{why}"
 
 

@@ -56,6 +56,7 @@ from kvcheck.diagnose.scale_uses import (
     twice,
     unapplied,
 )
+from kvcheck.diagnose.short_scales import kept_short
 
 FIRST_HALF, WHOLE_TOKEN = "each row's first half", "the whole token"
 KEPT_FP16, USED_BF16 = rounded_kept("fp16", used=False), rounded_use("bf16")
@@ -110,7 +111,7 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-address", (of_other_heads, by_element, by_token), usual={}, cost=3),
     # What is kept for all may be the sibling's scale, or a row's, that is due for all of those.
     ScaleFault("scale-misapplied", (kept_constant,), usual={}, cost=4),
-    ScaleFault("scale-layout", (kept_in_another_order, kept_in_other_bytes), usual={}, cost=2),
+    ScaleFault("scale-layout", (kept_in_another_order, kept_in_other_bytes, kept_short), usual={}, cost=2),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
     ScaleFault(
         "double-rounding-fp16", (rounded_source("fp16"), rounded_values("fp16"), narrow_arithmetic("fp16")), usual={}
