@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import msgspec
 import numpy as np
 
 from kvcheck.contract import Computed
-from kvcheck.diagnose import received
 from kvcheck.diagnose.facts import Facts, Floats, Stored
 from kvcheck.diagnose.groups import kept_by
 from kvcheck.diagnose.other_parts import of_other_parts
 from kvcheck.diagnose.row_parts import of_a_part, part_of_row
 from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.diagnose.scale_rules import by_rule, computed
+from kvcheck.diagnose.turns import turns
 from kvcheck.formats.scale import block_size
 from kvcheck.schema import Tensor
-
-#: Programs that may take rows in turns.
-PROGRAMS = (1, 2, 4, 8)
 
 #: The values whose amax is taken for that of the row `[n, heads, dim]`; None where this tensor has none such.
 Values = Callable[[Facts, Tensor, Floats], Floats | None]
@@ -107,6 +103,15 @@ def _token_along(step: int) -> Values:
     return values
 
 
+def _with_token(step: int) -> Values:
+    def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:
+        """The row, and that of the token `step` on, where there is one."""
+        found = _token_along(step)(facts, tensor, x)
+        return None if found is None else np.maximum(_magnitudes(x), _magnitudes(found))
+
+    return values
+
+
 def _head_along(step: int) -> Values:
     def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats | None:  # noqa: ARG001
         return np.roll(x, -step, axis=1) if x.shape[1] > 1 else None
@@ -129,16 +134,16 @@ def _tokens_so_far(facts: Facts, tensor: Tensor, x: Floats) -> Floats:
     return np.broadcast_to(np.maximum.accumulate(largest, axis=0)[facts.compared], x.shape)
 
 
-def _program_so_far(programs: int) -> Values:
-    """Rows of tokens and heads that `programs` programs take in turns, each with one amax that nothing resets."""
+def _program_so_far(apart: int) -> Values:
+    """Rows of tokens and heads, so many `apart`, that one program takes, with one amax that nothing resets."""
 
     def values(facts: Facts, tensor: Tensor, x: Floats) -> Floats:
         heads = x.shape[1]
-        count = -(-facts.emission.case.tokens * heads // programs) * programs
+        count = -(-facts.emission.case.tokens * heads // apart) * apart
         largest = np.zeros(count, np.float32)
         rows = facts.stored_tokens[:, None] * heads + np.arange(heads)
         largest[rows] = _magnitudes(facts.values(tensor, facts.stored_tokens)).max(axis=2, initial=0)
-        so_far = np.maximum.accumulate(largest.reshape(-1, programs), axis=0).reshape(-1)
+        so_far = np.maximum.accumulate(largest.reshape(-1, apart), axis=0).reshape(-1)
         return np.broadcast_to(so_far[rows][facts.compared][:, :, None], x.shape)
 
     return values
@@ -210,9 +215,8 @@ def _fixed(facts: Facts, rule: Computed) -> Iterator[tuple[str, Values]]:
     yield "the negative elements", _negative
     yield "each head and those before it", _heads_so_far
     yield "each token and those before it", _tokens_so_far
-    for programs in PROGRAMS:
-        turns = "" if programs == 1 else f" of its program, one of {programs} in turns"
-        yield f"each row and those before it{turns}", _program_so_far(programs)
+    for named, apart in turns(facts.emission.case.heads):
+        yield f"each row and those before it{named}", _program_so_far(apart)
     yield "the sibling's row", _siblings
     yield "half the range from least to greatest value", _half_range
     yield "each head over all tokens", _all_tokens
@@ -221,6 +225,7 @@ def _fixed(facts: Facts, rule: Computed) -> Iterator[tuple[str, Values]]:
     for step, words in ((1, "behind"), (-1, "before")):
         yield f"the token {words}", _token_along(step)
         yield f"the head {words}", _head_along(step)
+        yield f"each row and that of the token {words}", _with_token(step)
     for size in _sizes(facts.emission.case.heads):
         yield f"heads in groups of {size}", _head_groups(size)
     for size in _sizes(facts.emission.case.rows):
@@ -273,26 +278,6 @@ def among_known(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         if count and (best is None or count > best[0]):
             best = (count, made)
     return None if best is None else best[1]
-
-
-def with_what_follows(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """Each head and what lies behind it in memory: one element, or the lanes up to a power of two."""
-    rule, own = computed(facts, emitted), received.source(facts.emission, tensor)
-    right = facts.right(tensor).scales
-    if rule is None or own is None or rule.granularity != "token_head" or emitted.scale is None or right is None:
-        return None
-    dim = own.dims[2]
-    for lanes in dict.fromkeys((dim + 1, 1 << (dim - 1).bit_length(), -(-dim // 16) * 16, -(-dim // 32) * 32, 2 * dim)):
-        if lanes == dim:
-            continue
-        values = facts.read(msgspec.structs.replace(own, dims=(*own.dims[:2], lanes)))
-        kept = kept_by(rule, values, emitted, emitted.scale, 0)
-        if kept is not None and (kept & ~right).any() and not (right & ~kept).any():
-            count = lanes - dim
-            words = f"{count} element{'s' if count > 1 else ''} more than each head has, what lies behind it"
-            says = f"scales are those of the largest magnitude of {words}"
-            return by_rule(rule, values, says, elements_beyond=count)
-    return None
 
 
 #: Populations that are recovered from the scales.

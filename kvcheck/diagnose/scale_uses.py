@@ -9,12 +9,11 @@ from kvcheck.diagnose.facts import Facts, Floats, Stored
 from kvcheck.diagnose.groups import legal_by
 from kvcheck.diagnose.scale_fault import Made
 from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, applied, computed
+from kvcheck.diagnose.turns import turns
 from kvcheck.formats.apply import multiplies
 from kvcheck.formats.scale import element_scales
 from kvcheck.schema import Tensor
 
-#: Programs that may take rows in turns.
-PROGRAMS = (2, 4, 8, 1)
 #: The scales of the tokens beside, and how many tokens there must be for one at an end to be left out.
 BEFORE, BEHIND, ENDED = "the scales of the token before", "the scales of the token behind", 3
 #: Heads that a sentence names of an order without a name.
@@ -58,21 +57,27 @@ def reciprocal(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
 
 
 def swapped(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
-    """K's scale for V's, or the reverse: given, or computed, where all are kept as they are due."""
+    """K's given scale for V's, or the reverse."""
     other = _sibling(tensor)
-    own: Floats | None
-    scale: Floats | None
-    if isinstance(facts.contract.scale, Given) and emitted.scale is None:
-        own, scale = facts.given(tensor), facts.given(other)
-    else:
-        own = due_scales(facts, tensor, emitted)
-        # What a right kernel would store stands beside what one would.
-        theirs = facts.own(other).stored if emitted is facts.own(tensor).stored else facts.emitted(other)
-        scale = due_scales(facts, other, theirs)
+    if not isinstance(facts.contract.scale, Given) or emitted.scale is not None:
+        return None
+    scale = facts.given(other)
+    if scale.shape != facts.given(tensor).shape:
+        return None
+    scaled = applied(facts, facts.values(tensor), scale)
+    return Made(None, f"codes are those of {other.upper()}'s scale", scaled=scaled)
+
+
+def swapped_computed(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """K's computed scales for V's codes, or the reverse, where all are kept as they are due."""
+    other, own = _sibling(tensor), due_scales(facts, tensor, emitted)
+    # Beside what a right kernel would store stands what one would.
+    theirs = facts.own(other).stored if emitted is facts.own(tensor).stored else facts.emitted(other)
+    scale = due_scales(facts, other, theirs)
     if own is None or scale is None or scale.shape != own.shape:
         return None
     scaled = applied(facts, facts.values(tensor), scale)
-    return codes_of(facts, tensor, emitted, scaled, f"those of {other.upper()}'s scale{'s' * (scale.ndim > 1)}")
+    return codes_of(facts, tensor, emitted, scaled, f"those of {other.upper()}'s scales")
 
 
 def other_maximum_used(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -123,18 +128,18 @@ def of_the_row_before(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | N
     if due is None:
         return None
     rows = facts.tokens[:, None] * x.shape[1] + np.arange(x.shape[1])
-    for programs in PROGRAMS:
+    for named, apart in turns(x.shape[1]):
         before = scale.copy()
         known = np.zeros(scale.shape, np.bool_)
-        for turn in range(programs):
-            mine = rows % programs == turn
+        for turn in range(apart):
+            mine = rows % apart == turn
             own = scale[mine]
             before[mine] = np.concatenate((own[:1], own[:-1]))
             known[mine] = np.arange(own.size) > 0
         scaled = applied(facts, x, before)
-        if (legal_by(facts, scaled, emitted.codes).all(axis=2) | ~known).all():
-            turns = "" if programs == 1 else f" of its program, one of {programs} in turns"
-            return codes_of(facts, tensor, emitted, scaled, f"those of the scale of the row before{turns}")
+        fits = legal_by(facts, scaled, emitted.codes).all(axis=2)
+        if known.any() and (fits | ~known).all():
+            return codes_of(facts, tensor, emitted, scaled, f"those of the scale of the row before{named}")
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kvcheck.diagnose.behind import with_what_follows
 from kvcheck.diagnose.fault import Fault
 from kvcheck.diagnose.given_heads import by_element, by_token
 from kvcheck.diagnose.least_values import (
@@ -22,7 +23,7 @@ from kvcheck.diagnose.narrowed import (
     rounded_use,
     rounded_values,
 )
-from kvcheck.diagnose.populations import POPULATIONS, RECOVERED, with_what_follows
+from kvcheck.diagnose.populations import POPULATIONS, RECOVERED
 from kvcheck.diagnose.scale_fault import ScaleFault
 from kvcheck.diagnose.scale_kept import (
     kept_amax,
@@ -53,6 +54,7 @@ from kvcheck.diagnose.scale_uses import (
     other_maximum_used,
     reciprocal,
     swapped,
+    swapped_computed,
     twice,
     unapplied,
 )
@@ -107,6 +109,7 @@ SCALES: tuple[Fault, ...] = (
     # An error that is allowed for explains any code beside a tie: whatever gives the very codes is the better account.
     ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),
     ScaleFault("scale-address", (of_another_row, of_the_row_before, kept_of_another_row), usual={}, cost=2),
+    ScaleFault("scale-swapped", (swapped_computed,), usual={"computed": swapped_computed}, cost=2),
     # Any order is the last that is thought of: a rule that gives the same scales says more.
     ScaleFault("scale-address", (of_other_heads, by_element, by_token), usual={}, cost=3),
     # What is kept for all may be the sibling's scale, or a row's, that is due for all of those.

@@ -186,6 +186,15 @@ def used_late(programs: int) -> Rule:
     return rule
 
 
+def pairs(x: Floats) -> tuple[Floats, Floats]:
+    """The amax of each row and of the token before; the first has its own."""
+    scale = amax_scale(x)
+    return followed(np.maximum(scale, np.concatenate((scale[:1], scale[:-1]))), x)
+
+
+#: Heads of the cases that forms are met in.
+HEADS = Case().heads
+
 FORMS = [
     (first(48), "amax-population", "each row's first 48 elements"),
     (first(100), "amax-population", "each row's first "),
@@ -213,6 +222,9 @@ FORMS = [
     (running(1), "amax-population", "each row and those before it"),
     (running(4), "amax-population", "each row and those before it of its program, one of 4 in turns"),
     (used_late(1), "scale-address", "the scale of the row before"),
+    (pairs, "amax-population", "each row and that of the token before"),
+    (running(2 * HEADS), "amax-population", "each row and those before it of its head and program, one of 2 in turns"),
+    (used_late(2 * HEADS), "scale-address", "the scale of the row before of its head and program, one of 2 in turns"),
     (used_late(2), "scale-address", "the scale of the row before of its program, one of 2 in turns"),
 ]
 
