@@ -255,7 +255,11 @@ def _foreign(facts: Facts, source: Own) -> Iterator[Reading]:
         how = f"from {name}, with its own strides"
         yield _strides("foreign-read", source, source.placed.strides, how, 2, other.base)
     token, head, inner = source.placed.strides
-    count = source.placed.dims[0]
+    count, _, dim = source.placed.dims
+    for tokens in dict.fromkeys((count, facts.emission.case.tokens)):
+        how = f"as in [heads, tokens, head_dim], with token pitch {dim} and head pitch {tokens * dim}"
+        how += f"; declared {token} and {head}"
+        yield _strides("foreign-read", source, (dim, tokens * dim, inner), how, 2)
     along = source.head * head + source.dim * inner
     for mapped, how in (
         (source.token + 1, "one token late: token t from row t + 1"),
