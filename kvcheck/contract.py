@@ -168,10 +168,13 @@ class Accepts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     launches: tuple[Launches, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an alignment that no address has. Raises ContractError."""
+        """Refuse an alignment that no address has, and what leaves no case at all. Raises ContractError."""
         check_fields(self)
         if self.align < 1:
             raise ContractError(f"Accepts.align is {self.align}; expected 1 or more, in bytes")
+        for name in self.__struct_fields__:
+            if getattr(self, name) == ():
+                raise ContractError(f"Accepts.{name} is (), which takes nothing; expected values, or None for any")
 
 
 class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

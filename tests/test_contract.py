@@ -137,6 +137,8 @@ def test_declared_ulps(derive: Derive) -> None:
             "Given.as_float hands over one float a tensor; granularity is 'head'",
         ),
         (Accepts, {"align": 0}, "Accepts.align is 0; expected 1 or more, in bytes"),
+        (Accepts, {"launches": ()}, "Accepts.launches is (), which takes nothing; expected values, or None for any"),
+        (Accepts, {"head_dims": ()}, "Accepts.head_dims is (), which takes nothing; expected values, or None for any"),
         (Form, {"page": 0}, "Form.page is 0; expected 1 or more"),
         (Form, {"scales": "inline", "inline_pad": -4}, "Form.inline_pad is -4; expected 0 or more"),
         (Form, {"inline_pad": 4}, "Form.inline_pad is 4 and scales 'sidecar'; expected scales='inline'"),
