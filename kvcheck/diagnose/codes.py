@@ -29,6 +29,7 @@ from kvcheck.diagnose.other_codes import (
     own_byte,
     recoded,
     sign_and_magnitude,
+    sign_turned,
     through_format,
     whole_first,
     without_sign,
@@ -189,7 +190,14 @@ CODES: tuple[Fault, ...] = (
     ScaleFault("nan-laundered", (poisoned_scale,), usual={}),
     CodeFault(
         "format-confusion",
-        (*(of_format(each) for each in FORMATS.values()), offset_binary, without_sign, sign_and_magnitude, lower_least),
+        (
+            *(of_format(each) for each in FORMATS.values()),
+            sign_turned,
+            offset_binary,
+            without_sign,
+            sign_and_magnitude,
+            lower_least,
+        ),
         usual={name: (of_format(FORMATS[name]),) for name in ("e5m2", "e4m3fnuz")},
     ),
     CodeFault(

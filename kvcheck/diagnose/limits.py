@@ -15,6 +15,8 @@ from kvcheck.formats.magnitude import magnitudes, signed
 LIMIT_NEEDS = 4
 #: By what share a recovered limit may be off for the rounding of what it is recovered from.
 SLACK = 2.0**-20
+#: Steps from zero that no code has.
+NO_LIMIT = 256
 #: What eight bits hold.
 LEAST_INT8, LARGEST_INT8 = -128, 127
 
@@ -40,18 +42,40 @@ def saturated_from(seen: Seen) -> Coded | None:
 
 
 def clamped_at(seen: Seen) -> Coded | None:
-    """No value beyond a limit that is below the largest."""
+    """No value beyond a limit that is below the largest, for each sign its own: recovered from the codes."""
     number_format = seen.format
-    steps = magnitudes(seen.right, number_format)
-    left = magnitudes(seen.emitted, number_format)[seen.wrong]
-    if not left.size or left.min() != left.max() or not 0 < left[0] < number_format.largest:
+    steps, left = magnitudes(seen.right, number_format), magnitudes(seen.emitted, number_format)
+    clamps: dict[bool, int] = {}
+    for negative in (False, True):
+        found = np.unique(left[seen.wrong & (seen.negative == negative)])
+        if len(found) > 1 or (len(found) and not 0 < found[0] < number_format.largest):
+            return None
+        clamps |= {negative: int(found[0])} if len(found) else {}
+    if not clamps:
         return None
-    clamp = int(left[0])
+    for negative, other in ((False, True), (True, False)):
+        # A sign that nothing is wrong of has the limit of the other, unless right codes of it are beyond.
+        if negative not in clamps:
+            here = seen.known & ~seen.wrong & (seen.negative == negative)
+            clamps[negative] = NO_LIMIT if (steps[here] > clamps[other]).any() else clamps[other]
+    clamp = np.where(seen.negative, clamps[True], clamps[False])
     # A kernel that clamps values makes NaN of NaN.
     over = (steps > clamp) & ~np.isnan(seen.scaled)
     codes = np.where(over, signed(np.where(over, clamp, 0), seen.negative, number_format), seen.right)
-    limit = float(decode(np.array([clamp], np.uint8), number_format)[0])
-    return Coded(codes, f"clamped at {limit:g}", {"limit": limit}, needs=LIMIT_NEEDS)
+    values = {
+        negative: float(decode(np.array([step], np.uint8), number_format)[0])
+        for negative, step in clamps.items()
+        if step < NO_LIMIT
+    }
+    words = " and ".join(
+        f"{-value if negative else value:g}" for negative, value in sorted(values.items(), reverse=True)
+    )
+    if len(values) == 1:
+        words += " for negative values" if True in values else " for positive values"
+    elif values[False] == values[True]:
+        words = f"{values[False]:g}"
+    alike = len(set(clamps.values())) == 1
+    return Coded(codes, f"clamped at {words}", {"limit": max(values.values())}, needs=LIMIT_NEEDS, cost=int(not alike))
 
 
 def clamped_before(seen: Seen) -> Coded | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kvcheck.addresses import among
 from kvcheck.diagnose.explanation import Explanation
-from kvcheck.diagnose.facts import TENSORS, Facts, Mask
+from kvcheck.diagnose.facts import TENSORS, Facts, Indices, Mask
 from kvcheck.diagnose.fault import Unpromised
 from kvcheck.diagnose.match import SHARE
 from kvcheck.diagnose.misplaced import moved_positions
@@ -30,12 +30,13 @@ VECTOR = 8
 
 @dataclass(frozen=True)
 class Lost:
-    """What of one tensor is lost, of all stored tokens: `codes` `[n, heads, dim]` and `scales` `[n, units]`.
+    """What of one tensor is lost, of all stored `tokens`: `codes` `[n, heads, dim]` and `scales` `[n, units]`.
 
     Of `scales` that are not `whole` some bytes are stored.
     """
 
     tensor: Tensor
+    tokens: Indices
     codes: Mask
     scales: Mask | None
     bytes: int
@@ -43,7 +44,21 @@ class Lost:
 
     @property
     def tail(self) -> str:
-        """What of every row is lost, where that is the end of each head, of its heads, or of the row; else empty."""
+        """What is lost, where that is the end of each head, of its heads, of each row, or of all rows; else empty."""
+        return self._of_each or self._of_all
+
+    @property
+    def _of_all(self) -> str:
+        """The end of all rows one behind the other, where it begins within one: whole rows are tokens."""
+        flat, row = self.codes.reshape(-1), self.codes[0].size if len(self.codes) else 1
+        first = int(np.argmax(flat))
+        if not flat.any() or not flat[first:].all() or first % row == 0:
+            return ""
+        counted = int(self.tokens[first // row]) * row + first % row
+        return f"all rows from element {counted} on, counted over all tokens,"
+
+    @property
+    def _of_each(self) -> str:
         whole, found = np.asarray(self.codes.all(axis=0)), np.asarray(self.codes.any(axis=0))
         if not len(self.codes) or (whole != found).any() or not found.any() or whole.all():
             return ""
@@ -73,8 +88,15 @@ def lost(facts: Facts, tensor: Tensor) -> Lost | None:
     if not count:
         return None
     if there is None:
-        return Lost(tensor, here, None, count, whole=True)
-    return Lost(tensor, here, np.asarray(there.any(axis=2)), count, whole=bool((there == there[:, :, :1]).all()))
+        return Lost(tensor, facts.stored_tokens, here, None, count, whole=True)
+    return Lost(
+        tensor,
+        facts.stored_tokens,
+        here,
+        np.asarray(there.any(axis=2)),
+        count,
+        whole=bool((there == there[:, :, :1]).all()),
+    )
 
 
 def _unmoved(facts: Facts, held: Part) -> Mask:
@@ -186,7 +208,7 @@ def _tokens(facts: Facts, found: Lost) -> str:
     elif len(tokens) > 1 and (tokens == all_tokens[-len(tokens) :]).all():
         which = f"the last {len(tokens)} of {len(all_tokens)} tokens, from {tokens[0]} on"
     elif tokens[-1] == all_tokens[-1] and len(tokens) == 1:
-        which = f"the last token, {tokens[0]} of {count},"
+        which = f"the last token, {tokens[0]} of {count}"
     else:
         named = ", ".join(str(token) for token in tokens[:NAMED].tolist())
         more = f" and {len(tokens) - NAMED} others" if len(tokens) > NAMED else ""
@@ -195,7 +217,8 @@ def _tokens(facts: Facts, found: Lost) -> str:
     why = f" (the target works on a copy of {copies[0].tensor})" if copies else ""
     entire = found.whole and (whole[rows].all() or what == "scales")
     partly = "" if entire else f", {found.bytes} bytes of them,"
-    return f"{what} of {which}{of_heads}{partly} are never stored{why}"
+    apart = "," if which.startswith("the last token") and not of_heads and not partly else ""
+    return f"{what} of {which}{of_heads}{partly}{apart} are never stored{why}"
 
 
 def _heads(scales: Mask) -> str:

@@ -65,10 +65,23 @@ def whole_first(words: str, *, nearest: bool) -> Form:
         # Who adds and takes away a large number gets +0 for small negative ones: what a zero's sign is shows nothing.
         zero = (magnitudes(codes, seen.format) == 0) & (magnitudes(seen.emitted, seen.format) == 0)
         codes = np.where(zero, seen.emitted, codes)
+        if seen.wrong.any() and not (seen.wrong & ~zero).any():
+            return None
         says = f"those of values {words} to whole numbers before they are rounded to {seen.format.name}"
         return Coded(codes, says, {}, free, KINDS)
 
     return form
+
+
+def sign_turned(seen: Seen) -> Coded | None:
+    """The codes of the negated values."""
+    number_format = seen.format
+    negated = (-seen.right.view(np.int8)).view(np.uint8) if number_format.integer else seen.right ^ np.uint8(0x80)
+    # A format without a negative zero has NaN there.
+    codes = np.where((negated == 0x80) & (not number_format.negative_zero), seen.right, negated)
+    # Whether a NaN has another sign as well depends on what was turned: the value, or its code.
+    nan = np.isnan(seen.scaled) & (magnitudes(seen.emitted, number_format) > number_format.largest)
+    return Coded(np.where(nan, seen.emitted, codes), "those of values with the other sign")
 
 
 def offset_binary(seen: Seen) -> Coded | None:

@@ -8,7 +8,7 @@ from kvcheck.contract import Computed, Given
 from kvcheck.diagnose.facts import Facts, Floats, Stored
 from kvcheck.diagnose.groups import legal_by
 from kvcheck.diagnose.scale_fault import Made
-from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, applied, computed
+from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, applied, applied_elements, computed
 from kvcheck.diagnose.turns import turns
 from kvcheck.formats.apply import multiplies
 from kvcheck.formats.scale import element_scales
@@ -16,6 +16,10 @@ from kvcheck.schema import Tensor
 
 #: The scales of the tokens beside, and how many tokens there must be for one at an end to be left out.
 BEFORE, BEHIND, ENDED = "the scales of the token before", "the scales of the token behind", 3
+#: By how much an exponent may be off.
+POWERS = (1, -1, 2, -2, 3, -3, 4, -4, 7, -7, 8, -8)
+#: Tokens that a program may take together.
+TOGETHER = (2, 4, 8)
 #: Heads that a sentence names of an order without a name.
 NAMED = 4
 
@@ -44,6 +48,20 @@ def twice(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     with np.errstate(all="ignore"):
         scaled = x * scale * scale if multiplies(facts.contract) else x / scale / scale
     return codes_of(facts, tensor, emitted, scaled, "those of the values with the scale applied twice")
+
+
+def times_power(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
+    """The scale times a power of two, recovered from the codes: an exponent that is off."""
+    x, scale = facts.values(tensor), elements(facts, tensor, emitted)
+    if scale is None:
+        return None
+    for power in POWERS:
+        factor = np.float32(2.0**power)
+        with np.errstate(all="ignore"):
+            scaled = applied_elements(facts, x, np.asarray(scale * factor, np.float32))
+        if legal_by(facts, scaled, emitted.codes).all():
+            return codes_of(facts, tensor, emitted, scaled, f"those of the values with {factor:g} times the scale")
+    return None
 
 
 def reciprocal(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -177,6 +195,12 @@ def _others(facts: Facts, tensor: Tensor, emitted: Stored) -> list[tuple[str, Fl
         ("the first token's scales", scale[count * 0]),
         ("the last token's scales", scale[count * 0 + len(count) - 1]),
     ]
+    for size in TOGETHER:
+        first = np.searchsorted(facts.tokens, facts.tokens // size * size)
+        here = facts.tokens[np.minimum(first, len(count) - 1)] == facts.tokens // size * size
+        # Where that one is not stored, nothing says what the others have.
+        if len(count) > size // 2 and here.all():
+            found.append((f"the scales of the first of every {size} tokens", scale[first]))
     if scale.ndim > 1 and scale.shape[1] > 1:
         found += [
             ("the scale of the head before", np.roll(scale, 1, axis=1)),

@@ -13,6 +13,7 @@ from kvcheck.diagnose.least_values import (
     other_least,
     zero_rows_have,
 )
+from kvcheck.diagnose.means import of_a_mean
 from kvcheck.diagnose.narrowed import (
     narrow_arithmetic,
     power_used,
@@ -55,6 +56,7 @@ from kvcheck.diagnose.scale_uses import (
     reciprocal,
     swapped,
     swapped_computed,
+    times_power,
     twice,
     unapplied,
 )
@@ -67,7 +69,7 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-swapped", (swapped,)),
     ScaleFault(
         "scale-misapplied",
-        (unapplied, inverted, twice, kept_inverted, kept_logarithm, kept_amax, kept_times),
+        (unapplied, inverted, twice, times_power, kept_inverted, kept_logarithm, kept_amax, kept_times),
         usual={"not applied": unapplied, "the wrong way round": inverted, "twice": twice},
     ),
     ScaleFault(
@@ -115,6 +117,7 @@ SCALES: tuple[Fault, ...] = (
     # What is kept for all may be the sibling's scale, or a row's, that is due for all of those.
     ScaleFault("scale-misapplied", (kept_constant,), usual={}, cost=4),
     ScaleFault("scale-layout", (kept_in_another_order, kept_in_other_bytes, kept_short), usual={}, cost=2),
+    ScaleFault("amax-population", (of_a_mean,), usual={}, cost=2),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
     ScaleFault(
         "double-rounding-fp16", (rounded_source("fp16"), rounded_values("fp16"), narrow_arithmetic("fp16")), usual={}

@@ -262,6 +262,7 @@ def test_few_rows_leave_a_table_open() -> None:
         (lambda codes: np.where(codes >= 0x80, np.uint8(0x80) | (np.uint8(0) - codes), codes), "a sign bit and a"),
         (lambda codes: np.where(codes >= 0x80, np.uint8(0) - codes, codes), "those of magnitudes, without a sign"),
         (lambda codes: codes ^ np.uint8(0x80), "those of int8 plus 128"),
+        (lambda codes: np.uint8(0) - codes, "those of values with the other sign"),
     ],
 )
 def test_integers_of_another_kind_are_named(encoder: Callable[[Codes], Codes], words: str) -> None:
@@ -272,6 +273,20 @@ def test_integers_of_another_kind_are_named(encoder: Callable[[Codes], Codes], w
     made = diagnose(emission, judge(emission))
     assert [(each.fault, each.explains == each.of > 0) for each in made] == [("format-confusion", True)] * 2
     assert all(words in each.says for each in made)
+
+
+@pytest.mark.parametrize("values", ["normal*5", "nan", "overflow*2^-3"])
+@pytest.mark.parametrize("nans", [False, True])
+def test_a_sign_that_is_turned_is_named_whatever_the_values_are(values: str, nans: bool) -> None:
+    """The largest value too, which has other accounts; NaN with another sign, or without one."""
+
+    def encoder(x: Floats) -> Codes:
+        codes = e4m3(x)
+        return np.where(np.isnan(x) & ~np.bool_(nans), codes, codes ^ np.uint8(0x80))
+
+    made = found(kernel(encoder), msgspec.structs.replace(CASE, k_values=values, v_values=values))
+    assert {(each.fault, each.tensor) for each in made} == {("format-confusion", "k"), ("format-confusion", "v")}
+    assert all("those of values with the other sign" in each.says and each.explains == each.of for each in made)
 
 
 def test_random_codes_are_none_of_them() -> None:

@@ -162,3 +162,42 @@ def test_codes_that_follow_a_wrong_scale_are_its_own(least: int) -> None:
     assert {each.fault for each in found[2:]} == ({"format-confusion"} if least == -128 else set())
     assert all(each.explains > 0.9 * each.of for each in found[:2])
     assert "unexplained" not in found[-1].evidence
+
+
+@pytest.mark.parametrize(
+    ("least", "largest", "words"),
+    [
+        (-64, 63, "clamped at -64 and 63"),
+        (-63, 63, "clamped at 63"),
+        (-128, 99, "clamped at 99 for positive values"),
+        (-50, 127, "clamped at -50 for negative values"),
+    ],
+)
+def test_limits_of_integers_are_of_each_sign(least: int, largest: int, words: str) -> None:
+    """Recovered from the codes of each; a sign that is right beyond the other's limit has none of its own."""
+
+    def run(memory: Memory) -> None:
+        for tensor, base in (("k", "2^-3"), ("v", "2^-4")):
+            number = np.clip(np.rint(memory.read(tensor) / scales.given(base, "tensor", 1)), least, largest)
+            codes = (number.astype(np.int64) & 0xFF).astype(np.uint8)
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot, codes[token])
+
+    # A code of -128 is the contract's least one.
+    first, *_ = named(run, Case(tokens=8, k_values="normal*5", v_values="normal*5"), STATIC)
+    assert (first.fault, first.explains) == ("early-saturation", first.of)
+    assert words in first.says
+
+
+def test_two_codes_for_what_is_too_large_are_no_limit() -> None:
+    """A limit is one."""
+
+    def run(memory: Memory) -> None:
+        for tensor, base in (("k", "2^-3"), ("v", "2^-4")):
+            number = np.rint(memory.read(tensor) / scales.given(base, "tensor", 1))
+            number = np.clip(number, -128, np.where(np.arange(number.shape[2]) % 2, 60, 70))
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot, (number[token].astype(np.int64) & 0xFF).astype(np.uint8))
+
+    made = named(run, Case(tokens=8, k_values="normal*5", v_values="normal*5"), STATIC)
+    assert "early-saturation" not in {each.fault for each in made}

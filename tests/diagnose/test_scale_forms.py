@@ -192,6 +192,28 @@ def pairs(x: Floats) -> tuple[Floats, Floats]:
     return followed(np.maximum(scale, np.concatenate((scale[:1], scale[:-1]))), x)
 
 
+def mean(x: Floats) -> tuple[Floats, Floats]:
+    """Four times the mean magnitude for the amax."""
+    return followed(np.asarray(np.abs(x).mean(axis=2) * 4 / np.float32(448), np.float32), x)
+
+
+def squares(x: Floats) -> tuple[Floats, Floats]:
+    """Three times the root mean square for the amax."""
+    return followed(np.asarray(np.sqrt((x * x).mean(axis=2)) * 3 / np.float32(448), np.float32), x)
+
+
+def eighth(x: Floats) -> tuple[Floats, Floats]:
+    """An exponent three too low, in the codes alone."""
+    scale = amax_scale(x)
+    return scale, np.asarray(x / (scale / np.float32(8))[:, :, None], np.float32)
+
+
+def first_of_four(x: Floats) -> tuple[Floats, Floats]:
+    """Tokens that a program takes together, all with the first one's scale in use."""
+    scale = amax_scale(x)
+    return scale, np.asarray(x / np.repeat(scale[::4], 4, axis=0)[: len(x), :, None], np.float32)
+
+
 #: Heads of the cases that forms are met in.
 HEADS = Case().heads
 
@@ -222,6 +244,10 @@ FORMS = [
     (running(1), "amax-population", "each row and those before it"),
     (running(4), "amax-population", "each row and those before it of its program, one of 4 in turns"),
     (used_late(1), "scale-address", "the scale of the row before"),
+    (mean, "amax-population", "4 times the mean magnitude of each row"),
+    (squares, "amax-population", "3 times the root mean square of each row"),
+    (eighth, "scale-misapplied", "those of the values with 0.125 times the scale"),
+    (first_of_four, "scale-address", "those of the scales of the first of every 4 tokens"),
     (pairs, "amax-population", "each row and that of the token before"),
     (running(2 * HEADS), "amax-population", "each row and those before it of its head and program, one of 2 in turns"),
     (used_late(2 * HEADS), "scale-address", "the scale of the row before of its head and program, one of 2 in turns"),

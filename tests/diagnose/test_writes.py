@@ -86,6 +86,34 @@ def test_a_lost_tail_is_no_lost_token() -> None:
 
 
 @pytest.mark.parametrize(
+    ("block", "fault", "words"),
+    [
+        (700, "tail-mask", "K's codes of all rows from element 1400 on, counted over all tokens, are never stored"),
+        (1000, "tail-mask", "K's codes of all rows from element 1000 on, counted over all tokens, are never stored"),
+        (192, "token-lost", "K's codes of the last token, 7 of 8, are never stored"),
+    ],
+)
+def test_a_flat_grid_loses_the_end_of_all_rows(block: int, fault: str, words: str) -> None:
+    """Programs take so many elements each, whatever rows they are in, and what fills none of them is left out."""
+
+    def kernel(memory: Memory) -> None:
+        for tensor in ("k", "v"):
+            x = memory.read(tensor)
+            scale = amax_scale(x)
+            codes = e4m3(x / scale[:, :, None])
+            left = codes.size - 1 if block == 192 else codes.size
+            stored = np.arange(codes.size).reshape(codes.shape) < left // block * block
+            for token, slot in enumerate(memory.slots.tolist()):
+                row = memory.row(f"{tensor}_codes", slot).reshape(codes.shape[1:])
+                memory.write(f"{tensor}_codes", slot, np.where(stored[token], codes[token], row))
+                memory.write(f"{tensor}_scales", slot, scale[token])
+
+    found = said(emitted(kernel, SMALL))
+    assert [(each.fault, each.tensor) for each in found] == [(fault, "k"), (fault, "v")]
+    assert found[0].says == words
+
+
+@pytest.mark.parametrize(
     ("place", "words"),
     [
         (lambda slot, page, last: divmod(last, page), "at the last slot, "),  # noqa: ARG005
