@@ -54,7 +54,15 @@ def by_element(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
             made = _made(facts, tensor, emitted, scale[found], says, width=width)
             if made is not None:
                 return made
-    return _made(facts, tensor, emitted, scale[lane % heads], "the scale of head e % heads for the row's element e")
+    for which, words in (
+        (lane % heads, "e % heads for the row's element e"),
+        (np.broadcast_to(np.arange(dim) % heads, lane.shape), "d % heads for the head's element d"),
+        (np.broadcast_to(np.arange(dim) * heads // dim, lane.shape), "d * heads // head_dim for the head's element d"),
+    ):
+        made = _made(facts, tensor, emitted, scale[which], f"the scale of head {words}")
+        if made is not None:
+            return made
+    return None
 
 
 def _scales(facts: Facts, tensor: Tensor) -> Floats | None:

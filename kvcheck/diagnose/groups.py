@@ -93,8 +93,11 @@ def kept_by(rule: Computed | None, values: Floats | None, emitted: Stored, due: 
     if rule is not None and values is not None:
         shape = scale.shape[:1] if rule.granularity == "token" else scale.shape
         return np.asarray(legal_scales(rule, scale.reshape(shape), values).reshape(scale.shape))
-    same = (scale == due) | (np.isnan(scale) & np.isnan(due))
-    if ulps:
-        with np.errstate(all="ignore"):
-            same |= np.abs(scale - due) <= np.abs(due) * np.float32(ulps * ULP)
-    return np.asarray(same)
+    return near(scale, due, ulps) | (np.isnan(scale) & np.isnan(due))
+
+
+def near(values: Floats, due: Floats, ulps: int) -> Mask:
+    """Which values are within so many ulps of what is `due`: of an infinity that one alone is, of NaN none."""
+    with np.errstate(all="ignore"):
+        close = np.isfinite(due) & (np.abs(values - due) <= np.abs(due) * np.float32(ulps * ULP))
+    return np.asarray((values == due) | close)

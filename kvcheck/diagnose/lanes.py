@@ -127,7 +127,8 @@ def _by_no_rule(columns: Columns) -> Lanes | None:
             follows = int(found[place - 1]) + 1 if place else 0
             found[place] = place if place in may else follows if follows in may else may[0]
     moved = np.flatnonzero(found != np.arange(len(found))).tolist()
-    if len(moved) * (columns.rows - math.log10(len(found))) < CHANCE:
+    # Zeros alone may have been read, or stored there later.
+    if (found[moved] == NOTHING).all() or len(moved) * (columns.rows - math.log10(len(found))) < CHANCE:
         return None
     named = ", ".join(f"{'none' if found[at] == NOTHING else found[at]} for {at}" for at in moved[:NAMED])
     more = f" and {len(moved) - NAMED} more" if len(moved) > NAMED else ""

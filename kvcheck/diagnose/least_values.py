@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kvcheck.contract import Computed
 from kvcheck.diagnose.facts import Facts, Stored
-from kvcheck.diagnose.groups import ULP
+from kvcheck.diagnose.groups import ULP, near
 from kvcheck.diagnose.scale_fault import Made
 from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, by_rule, computed, grouped, wrong_scales
 from kvcheck.formats.scale import derived, largest_magnitudes
@@ -98,8 +98,7 @@ def least_added(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
                 if what == "amax"
                 else np.asarray(plain + np.float32(least), np.float32)
             )
-            near = np.abs(emitted.scale - scale) <= np.abs(scale) * np.float32(UNDECLARED_ULPS * ULP)
-        if near[some].all():
+        if near(emitted.scale, scale, UNDECLARED_ULPS)[some].all():
             due = f"{rule.eps:g} more than the {rule.eps_on}" if _adds(rule) else "the larger of the two"
             says = f"scales have {least:g} added to the {what}, where {due} is due"
             return Made(grouped(scale), says, {"added": least}, ulps=UNDECLARED_ULPS)

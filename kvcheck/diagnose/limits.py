@@ -172,6 +172,9 @@ def others_beyond(seen: Seen) -> Coded | None:
     if number_format.integer or seen.facts.contract.overflow != "saturate":
         return None
     wrong = seen.wrong & ~np.isnan(seen.scaled)
+    # Where nothing below a limit is right, nothing says that it is one.
+    if wrong.any() and not (seen.known & ~seen.wrong & (magnitude < magnitude[wrong].min())).any():
+        return None
     codes, values = seen.right.copy(), []
     for negative in (False, True):
         here = wrong & (seen.negative == negative)

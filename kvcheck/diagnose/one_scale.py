@@ -7,7 +7,7 @@ import numpy as np
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts, Mask
 from kvcheck.diagnose.fault import Unpromised
-from kvcheck.diagnose.groups import ULP
+from kvcheck.diagnose.groups import near
 from kvcheck.diagnose.part import part
 from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS
 from kvcheck.diagnose.side import condemned
@@ -34,15 +34,14 @@ class OneScale(Unpromised):
         if place is None or due is None or stored is None:
             return None
         due, there = due.reshape(gone.shape), stored.reshape(gone.shape)[:, place]
-        with np.errstate(invalid="ignore"):
-            near = np.abs(due - there[:, None]) <= np.abs(due) * np.float32(UNDECLARED_ULPS * ULP)
+        same = near(there[:, None], due, UNDECLARED_ULPS)
         # Where it is the place's own everywhere, the others are lost and nothing more is known.
-        if not near.any(axis=1).all() or near[:, place].all():
+        if not same.any(axis=1).all() or same[:, place].all():
             return None
         right = facts.right(tensor)
         assert right.scales is not None
         compared = facts.compared
-        heads = sorted(set(near.argmax(axis=1).tolist()))
+        heads = sorted(set(same.argmax(axis=1).tolist()))
         unit = "block" if facts.emission.case.heads == 1 else "head"
         return Explanation(
             fault=self.slug,

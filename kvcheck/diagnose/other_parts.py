@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from kvcheck.diagnose.facts import Facts, Stored
-from kvcheck.diagnose.groups import ULP
+from kvcheck.diagnose.groups import near
 from kvcheck.diagnose.scale_fault import Made
 from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, computed
 from kvcheck.schema import Tensor
 
 #: Blocks of a row, or heads, that a map is recovered of, at most; and how many of it a sentence names.
 PARTS, NAMED = 64, 4
+#: Wrong scales that a map is told by, at least.
+SOME = 2
 
 
 def of_other_parts(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -27,12 +29,12 @@ def of_other_parts(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     part = np.arange(count)
     # Its own comes first, then the next one before: of equal ones the nearest is named.
     order = (part[:, None] - part) % count
-    with np.errstate(invalid="ignore"):
-        near = np.abs(kept[:, :, None] - one[:, order]) <= np.abs(kept[:, :, None]) * np.float32(UNDECLARED_ULPS * ULP)
-    holds = near.all(axis=0)
+    holds = np.asarray(near(one[:, order], kept[:, :, None], UNDECLARED_ULPS).all(axis=0))
     taken = order[part, holds.argmax(axis=1)]
     moved = np.flatnonzero(taken != part)
-    if not len(one) or not holds.any(axis=1).all() or not len(moved):
+    # One scale always has some other that is like it.
+    apart = int((~near(kept, one, UNDECLARED_ULPS)).sum())
+    if apart < SOME or not holds.any(axis=1).all() or not len(moved):
         return None
     of = "block" if due.ndim == 3 else "head"
     named = ", ".join(f"{of} {each} has {taken[each]}'s" for each in moved[:NAMED].tolist())

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from kvcheck.addresses import Offsets
-from kvcheck.diagnose import lanes
+from kvcheck.diagnose import lanes, received
 from kvcheck.diagnose.explanation import Explanation
 from kvcheck.diagnose.facts import TENSORS, Facts
 from kvcheck.diagnose.image import MASKED
@@ -86,12 +86,14 @@ def _strides(
     return Reading(slug, source.tensor, source.strided(strides, base), how, cost, evidence)
 
 
-def _dense_heads(_facts: Facts, source: Own) -> Iterator[Reading]:
+def _dense_heads(facts: Facts, source: Own) -> Iterator[Reading]:
     """Heads `head_dim` apart; and rows `heads x head_dim` apart."""
     _, heads, dim = source.placed.dims
     token, head, inner = source.placed.strides
     slug = "dense-heads"
     plain = _strides(slug, source, (token, dim, inner), f"with head pitch {dim} (dense); declared {head}")
+    if received.strides(facts.emission, "v" if source.tensor == "k" else "k")[1] == dim:
+        plain = replace(plain, evidence={**plain.evidence, "alike": "sibling-pitch"})
     yield replace(plain, usual="")
     yield _strides(slug, source, (token, dim * inner, inner), f"with head pitch {dim * inner} (dense); declared {head}")
     row = heads * dim

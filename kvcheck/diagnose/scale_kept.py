@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvcheck.diagnose.facts import Facts, Floats, Stored
-from kvcheck.diagnose.groups import ULP
+from kvcheck.diagnose.groups import ULP, near
 from kvcheck.diagnose.scale_fault import Made
 from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, applied, computed, grouped
 from kvcheck.diagnose.scale_uses import NAMED, due_scales
@@ -40,8 +40,7 @@ def kept_of_another_row(facts: Facts, tensor: Tensor, emitted: Stored) -> Made |
         maps += [("of the head before", np.roll(due, 1, axis=1)), ("of the head behind", np.roll(due, -1, axis=1))]
         maps.append(("of the heads in reverse", due[:, ::-1]))
     for words, kept in [*maps, *_late(due, emitted.scale)]:
-        with np.errstate(invalid="ignore"):
-            same = np.abs(kept - emitted.scale) <= np.abs(kept) * np.float32(UNDECLARED_ULPS * ULP)
+        same = near(emitted.scale, kept, UNDECLARED_ULPS)
         # A scale that is NaN for its row's sake is that row's wherever it is kept.
         if (same | (np.isnan(kept) & np.isnan(emitted.scale))).all():
             return _kept(facts, tensor, due, np.asarray(kept), f"those {words}", {})
@@ -67,9 +66,7 @@ def kept_in_another_order(facts: Facts, tensor: Tensor, emitted: Stored) -> Made
         return None
     kept = emitted.scale.reshape(-1, due.shape[-1])[:ROWS]
     one = due.reshape(-1, due.shape[-1])[:ROWS]
-    with np.errstate(invalid="ignore"):
-        near = np.abs(kept[:, :, None] - one[:, None, :]) <= one[:, None, :] * np.float32(UNDECLARED_ULPS * ULP)
-    same = near.all(axis=0)
+    same = near(kept[:, :, None], one[:, None, :], UNDECLARED_ULPS).all(axis=0)
     if len(kept) < ORDERED or not (same.sum(axis=1) == 1).all() or not (same.sum(axis=0) == 1).all():
         return None
     order = same.argmax(axis=1)
@@ -97,8 +94,7 @@ def kept_logarithm(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None
     for words, base in (("to base 2", np.log(2.0)), ("to base e", 1.0)):
         with np.errstate(all="ignore"):
             kept = np.asarray(np.log(due.astype(np.float64)) / base, np.float32)
-            near = np.abs(kept - emitted.scale) <= np.abs(kept) * np.float32(UNDECLARED_ULPS * ULP)
-        if near.any():
+        if near(emitted.scale, kept, UNDECLARED_ULPS).any():
             return _kept(facts, tensor, due, kept, f"kept as their logarithms {words}", {})
     return None
 
@@ -162,11 +158,10 @@ def kept_in_other_bytes(facts: Facts, tensor: Tensor, emitted: Stored) -> Made |
         return None
     for words, turned in (("bytes", _bytes_turned), ("halves", _halves_turned)):
         back = turned(emitted.scale)
-        with np.errstate(invalid="ignore"):
-            near = np.abs(back - due) <= np.abs(due) * np.float32(UNDECLARED_ULPS * ULP)
+        same = near(back, due, UNDECLARED_ULPS)
         # What is due may be off by an ulp: the bytes of that are others.
-        kept = np.where(near, emitted.scale, turned(due))
-        if near.any():
+        kept = np.where(same, emitted.scale, turned(due))
+        if same.any():
             return _kept(facts, tensor, due, kept, f"stored with their {words} the other way round", {})
     return None
 
@@ -192,9 +187,7 @@ def _kept(
     right = facts.right(tensor).scales
     if right is None or kept.shape != due.shape:
         return None
-    with np.errstate(all="ignore"):
-        near = np.abs(kept - due) <= np.abs(due) * np.float32(2 * UNDECLARED_ULPS * ULP)
-    if near[~right].any():
+    if near(kept, due, 2 * UNDECLARED_ULPS)[~right].any():
         return None
     scaled = applied(facts, facts.values(tensor), due)
     says = f"scales are {words}; its codes are those of the right ones"

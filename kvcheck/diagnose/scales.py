@@ -72,6 +72,8 @@ SCALES: tuple[Fault, ...] = (
         (unapplied, inverted, twice, times_power, kept_inverted, kept_logarithm, kept_amax, kept_times),
         usual={"not applied": unapplied, "the wrong way round": inverted, "twice": twice},
     ),
+    # Powers of two are few: what is rounded otherwise says more than another amax that has the same.
+    ScaleFault("scale-rounded", (power_below, power_nearest, exponent_of_amax), usual={}),
     ScaleFault(
         "amax-population",
         (*POPULATIONS.values(), *RECOVERED),
@@ -100,9 +102,6 @@ SCALES: tuple[Fault, ...] = (
             rounded_amax("fp16"),
             rounded_amax("bf16"),
             rounded_amax("bf16", cut=True),
-            power_below,
-            power_nearest,
-            exponent_of_amax,
         ),
         usual={"to fp16 when kept": KEPT_FP16, "to bf16 when used": USED_BF16},
     ),

@@ -24,12 +24,16 @@ NAMED = 3
 
 @dataclass(frozen=True)
 class Astray:
-    """Unwanted rows that were stored: of which tokens, where, and the condemned positions that they explain."""
+    """Unwanted rows that were stored: of which tokens, where, and the condemned positions that they explain.
+
+    `taken` says that all of them stand where other rows are due: who reads those from there leaves the same.
+    """
 
     tensor: Tensor
     tokens: Indices
     places: tuple[str, ...]
     explained: Indices
+    taken: bool
 
 
 @lru_cache(maxsize=4)
@@ -49,7 +53,7 @@ def _astray(facts: Facts, tensor: Tensor, tokens: Indices) -> Astray | None:
     rows = rows_of(facts, tensor, tokens, np.full(len(tokens), -1, np.int64))
     codes, wrong = facts.emission.placement.get(f"{tensor}_codes"), wrong_positions(facts)
     hits: list[Indices] = []
-    seen, places = set(), []
+    seen, places, taken = set(), [], True
     known = np.zeros(rows.x.shape[:2], np.bool_)
     searched = find_rows(facts, rows, codes)
     tried = [(where, _offsets(codes, slot, len(tokens))) for where, slot in _candidates(codes)]
@@ -69,6 +73,7 @@ def _astray(facts: Facts, tensor: Tensor, tokens: Indices) -> Astray | None:
         slots = _slots(codes, offsets[:, :, 0])
         for token, head in np.argwhere(rows_here):
             slot = slots[token, head]
+            taken = taken and not where and slot in facts.slots
             said = where or (
                 f"slot {slot}" if slot >= 0 else f"byte {offsets[token, head, 0] - codes.offset} of the codes"
             )
@@ -81,7 +86,7 @@ def _astray(facts: Facts, tensor: Tensor, tokens: Indices) -> Astray | None:
     explained = explained[among(explained, wrong)]
     if len(explained) < PROOF:
         return None
-    return Astray(tensor, np.array(sorted(seen), np.int64), tuple(places), explained)
+    return Astray(tensor, np.array(sorted(seen), np.int64), tuple(places), explained, taken)
 
 
 def _candidates(codes: Placed) -> list[tuple[str, int]]:
@@ -151,7 +156,7 @@ def _says(facts: Facts, slug: str, found: Astray, whose: str) -> Explanation:
         scales=None,
         others=lost_or_stray(facts, found.explained),
         of_others=condemned(facts),
-        cost=1,
+        cost=3 if found.taken else 1,
         says=f"{tensor.upper()}'s rows with {whose} (token {tokens}) are stored, at {places}",
         evidence={"tokens": found.tokens.tolist(), "bytes": len(found.explained)},
     )

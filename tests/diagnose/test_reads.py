@@ -98,6 +98,15 @@ def test_a_wrong_reading_of_v_is_named_with_its_figures(name: str, dtype: str) -
     assert found[0].says.startswith(f"V is read {how}; explains ")
 
 
+def test_a_dense_head_pitch_that_is_the_siblings_is_said_to_be() -> None:
+    """K's heads are dense where V's are not: what was taken for V's pitch is both."""
+    emission = emulate(reads(DENSE_HEADS, ("v",)), Case(v_view="head_padded"))
+    (made,) = diagnosed(emission)
+    assert made.says.endswith("; this case cannot tell it from sibling-pitch")
+    (other,) = diagnosed(emulate(reads(DENSE_HEADS, ("v",)), Case(k_view="head_padded", v_view="head_padded")))
+    assert "cannot tell" not in other.says
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_both_tensors_at_once_are_two_diagnoses(name: str) -> None:
     """K and V read alike wrong."""

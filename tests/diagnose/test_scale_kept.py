@@ -10,6 +10,7 @@ from judge.emulate import COMPUTED, amax_scale, emulate
 
 from kvcheck.diagnose import diagnose
 from kvcheck.diagnose.facts import Facts
+from kvcheck.diagnose.groups import near
 from kvcheck.diagnose.scale_kept import kept_in_another_order
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Diagnosis
@@ -112,3 +113,20 @@ def test_scales_that_are_all_alike_tell_a_power_of_two_alone(times: float, said:
     """One number is any other times something: it is said where an exponent may have been off by a little."""
     found = beside(lambda scale: np.asarray(scale * np.float32(times)), ALIKE, "kv")
     assert any("as large as due" in each.says for each in found) is said
+
+
+def test_an_infinity_is_like_itself_alone() -> None:
+    """No number is within a share of an infinity, and NaN is like nothing."""
+    inf, nan = np.float32(np.inf), np.float32(np.nan)
+    values = np.array([inf, -inf, 1, nan, 1, np.nextafter(np.float32(1), np.float32(2)), 1.1], np.float32)
+    due = np.array([inf, inf, inf, nan, nan, 1, 1], np.float32)
+    assert near(values, due, 4).tolist() == [True, False, False, False, False, True, False]
+    assert near(np.array([np.inf], np.float32), np.ones(1, np.float32), 4).tolist() == [False]
+
+
+def test_scales_of_infinite_rows_are_not_kept_otherwise() -> None:
+    """Where one is due to be infinite, any number there would be its logarithm, or another row's."""
+    case = Case(tokens=4, heads=2, head_dim=64, k_values="inf", v_values="inf")
+    made = beside(lambda s: np.where(np.isinf(s), np.float32(3), s), case, "kv")
+    said = " ".join(each.says for each in made)
+    assert not any(words in said for words in ("logarithms", "the other way round", "of the token", "of the head"))

@@ -9,6 +9,8 @@ import pytest
 from judge.emulate import Memory, amax_scale, e4m3, emulate, store
 
 from kvcheck.contract import Form
+from kvcheck.diagnose import diagnose
+from kvcheck.judge import judge
 from kvcheck.schema import Case
 
 from .faulty import Store, emitted, put, said, seen
@@ -135,6 +137,25 @@ def test_rows_of_negative_slots_are_found(place: Callable[[int, int, int], tuple
     assert {each.fault for each in found} == {"negative-slot"}
     assert words in found[0].says
     assert sum(each.others for each in found) == found[0].of_others
+
+
+def test_a_negative_tokens_row_in_anothers_slot_may_have_been_read_there() -> None:
+    """Token 1 has the row of token 2, whose slot is negative, in its own slot: it was read from there."""
+
+    def kernel(memory: Memory) -> None:
+        rows = {tensor: memory.read(tensor) for tensor in ("k", "v")}
+        for tensor, x in rows.items():
+            taken = x[np.minimum(np.arange(len(x)) * 2, len(x) - 1)]
+            scale = amax_scale(taken)
+            codes = e4m3(taken / scale[:, :, None])
+            for token, slot in enumerate(memory.slots.tolist()):
+                if slot >= 0:
+                    memory.write(f"{tensor}_codes", slot, codes[token])
+                    memory.write(f"{tensor}_scales", slot, scale[token])
+
+    emission = emulate(kernel, Case(heads=3, head_dim=64, slots="negative_mixed", tokens=3))
+    made = diagnose(emission, judge(emission))
+    assert {each.fault for each in made} == {"foreign-read"}, [each.says for each in made]
 
 
 def test_rows_beyond_the_slots_are_stray() -> None:
