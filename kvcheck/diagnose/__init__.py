@@ -13,9 +13,9 @@ them.
    in a head, `lanes` a map within rows that takes some twice or not at all. `origin` finds where rows came from, and
    `elsewhere` names the maps that no reading gives.
 4. Faults of scales and codes: `scales` lists `scale_fault` with `scale_rules`, `least_values`, `scale_uses`,
-   `given_heads`, `scale_kept`, `short_scales`, `narrowed`, `populations`, `means`, `row_parts`, `other_parts` and
-   `behind`, as programs take rows in `turns`; `codes` lists `code_fault` with `directed`, `limits` and `other_codes`;
-   `encoding` has the rounding in two steps, and `retyped` rows read as another type.
+   `given_heads`, `scale_kept`, `short_scales`, `narrowed`, `populations`, `rounded_populations`, `means`, `row_parts`,
+   `other_parts` and `behind`, as programs take rows in `turns`; `codes` lists `code_fault`, `directed`, `limits` and
+   `other_codes`; `encoding` has the rounding in two steps, and `retyped` rows read as another type.
 5. Faults of writes, in `writes`: `misplaced` rows, each at a `destination` that `strides`, `pages`, `exchanged` or
    `recovered` give and `search` finds, those in other `layers` among them; the `one_scale` of a row that stays;
    `lost`, `torn`, `unwanted`, `stray` and `mutated` bytes; and what `follows` something else than K and V, by what

@@ -69,7 +69,7 @@ def rounded_kept(dtype: Narrow, *, used: bool, cut: bool = False) -> Form:
     """Scales as narrower numbers, from then on or in the cache alone; `cut`: to bf16, by their first half."""
 
     def narrow(scale: Floats) -> Floats:
-        return _first_half(scale) if cut else np.asarray(round_to(scale, dtype), np.float32)
+        return first_half(scale) if cut else np.asarray(round_to(scale, dtype), np.float32)
 
     def form(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         rule = computed(facts, emitted)
@@ -114,7 +114,7 @@ def rounded_amax(dtype: Narrow, *, cut: bool = False) -> Form:
         if rule is None:
             return None
         # No value is rounded past another: the largest of the rounded ones is the largest one rounded.
-        narrow = _first_half(x) if cut else round_to(x, dtype)
+        narrow = first_half(x) if cut else round_to(x, dtype)
         narrow = np.asarray(narrow, np.float32)
         if (narrow.view(np.uint32) == x.view(np.uint32)).all():
             return None
@@ -157,7 +157,7 @@ def rounded_values(dtype: Narrow) -> Form:
     return form
 
 
-def _first_half(x: Floats) -> Floats:
+def first_half(x: Floats) -> Floats:
     """The first 16 bits of each number: bf16, cut off."""
     bits = np.ascontiguousarray(x).view(np.uint32)
     return np.asarray(bits & np.uint32(0xFFFF0000), np.uint32).view(np.float32)

@@ -261,6 +261,13 @@ def _token_groups(size: int) -> Values:
     return values
 
 
+def every_population(facts: Facts, rule: Computed) -> Iterator[Form]:
+    """All populations that are tried, by their forms."""
+    yield from POPULATIONS.values()
+    for words, values in _fixed(facts, rule):
+        yield _population(words, values)
+
+
 def among_known(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """The first of the fixed populations that gives most of the wrong scales."""
     best: tuple[int, Made] | None = None

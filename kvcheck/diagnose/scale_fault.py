@@ -8,7 +8,7 @@ contract declares. No group that is right may speak against it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -33,7 +33,8 @@ class Made:
 
     With a `rule` the scales are those of `values` `[n, heads, dim]` by it, within its own error; without one they are
     `scale`, `ulps` off at most. `scaled` are the values that were encoded; where it is None codes are those of
-    the kept scales. `error` is by how many ulps scaled values may be off, beyond what the contract declares.
+    the kept scales. `error` is by how many ulps scaled values may be off, beyond what the contract declares. `also` is
+    a second cause, its fault and its sentence, without which the first would not give them.
     """
 
     scale: Floats | None
@@ -44,6 +45,7 @@ class Made:
     scaled: Floats | None = None
     ulps: int = 0
     error: int = 0
+    also: tuple[str, str] | None = None
 
 
 #: What a kernel of this form stores for a tensor, in a case where it emitted `Stored`; None where it cannot be.
@@ -98,6 +100,10 @@ class ScaleFault:
             each = Explanation(
                 self.slug, tensor, codes, scales, 0, 0, self._cost + extra, says, made.evidence, of_rows=True
             )
+            if made.also is not None:
+                fault, second = made.also
+                beside = replace(each, fault=fault, says=f"{tensor.upper()}'s {second}")
+                each = replace(each, beside=(beside,))
             if not extra:
                 return each
             if best is None or _gain(each) > _gain(best):

@@ -25,6 +25,7 @@ from kvcheck.diagnose.narrowed import (
     rounded_values,
 )
 from kvcheck.diagnose.populations import POPULATIONS, RECOVERED
+from kvcheck.diagnose.rounded_populations import of_a_population_rounded
 from kvcheck.diagnose.scale_fault import ScaleFault
 from kvcheck.diagnose.scale_kept import (
     kept_amax,
@@ -117,6 +118,7 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-misapplied", (kept_constant,), usual={}, cost=4),
     ScaleFault("scale-layout", (kept_in_another_order, kept_in_other_bytes, kept_short), usual={}, cost=2),
     ScaleFault("amax-population", (of_a_mean,), usual={}, cost=2),
+    ScaleFault("amax-population", (of_a_population_rounded,), usual={}, cost=3),
     ScaleFault("foreign-read", (with_what_follows,), usual={}, cost=2),
     ScaleFault(
         "double-rounding-fp16", (rounded_source("fp16"), rounded_values("fp16"), narrow_arithmetic("fp16")), usual={}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import numpy as np
 import pytest
@@ -272,6 +274,32 @@ def test_a_form_is_named_with_what_it_is(rule: Rule, fault: str, words: str) -> 
     found = named(rule)
     assert [(each.fault, each.tensor) for each in found] in ([(fault, "k"), (fault, "v")], [(fault, "v"), (fault, "k")])
     assert all(words in each.says and each.explains == each.of > 0 for each in found), found[0].says
+
+
+@pytest.mark.parametrize("used", [True, False])
+@pytest.mark.parametrize(
+    ("narrow", "words"),
+    [
+        (lambda scale: scale.astype(np.float16).astype(np.float32), "rounded to fp16"),
+        (lambda scale: (scale.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32), "cut to bf16"),
+    ],
+)
+def test_another_population_that_is_rounded_as_well_is_two_faults(
+    narrow: Callable[[Floats], Floats], words: str, used: bool
+) -> None:
+    """Each explains all, and neither without the other."""
+
+    def rule(x: Floats) -> tuple[Floats, Floats]:
+        scale = amax_scale(x)
+        whole = np.ascontiguousarray(np.broadcast_to(scale.max(axis=1, keepdims=True), scale.shape))
+        kept = np.asarray(narrow(whole), np.float32)
+        return kept, np.asarray(x / (kept if used else whole)[:, :, None], np.float32)
+
+    made = named(rule, tensors="v")
+    assert [each.fault for each in made] == ["amax-population", "scale-rounded"]
+    assert f"the whole token, and {words} when they are kept" in made[0].says
+    assert f"V's scales are {words} when they are kept" in made[1].says
+    assert all(each.explains == each.of > 0 for each in made)
 
 
 @pytest.mark.parametrize(("rule", "fault", "words"), FORMS[:10], ids=lambda each: getattr(each, "__name__", None))
