@@ -117,13 +117,6 @@ def to_either_side(seen: Seen) -> Coded | None:
     # A noise takes the farther neighbour about as often as it is near: far fewer are wrong for another reason.
     if seen.wrong.any() and seen.wrong.sum() < RARELY * found.farther[decides & seen.known].sum():
         return None
-    # And beside wrong scales, which make codes too large or too small, it takes either neighbour within a row.
-    scales = seen.facts.right(seen.tensor).scales
-    sizes, due = magnitudes(seen.emitted, seen.format), magnitudes(seen.right, seen.format)
-    both = np.asarray((seen.wrong & (sizes > due)).any(axis=2) & (seen.wrong & (sizes < due)).any(axis=2))
-    some = seen.wrong.sum(axis=2) >= FEW
-    if scales is not None and not scales.all() and some.any() and not both[some].any():
-        return None
     taken = np.where(seen.emitted == high, high, low)
     words = "rounded to either neighbour, by no rule of the value"
     return Coded(np.where(decides, taken, seen.right), words, {"rounding": "noise"}, needs=PROOF, by_value=False)

@@ -70,7 +70,7 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-swapped", (swapped,)),
     ScaleFault(
         "scale-misapplied",
-        (unapplied, inverted, twice, times_power, kept_inverted, kept_logarithm, kept_amax, kept_times),
+        (unapplied, inverted, twice, times_power, kept_inverted, kept_logarithm, kept_amax),
         usual={"not applied": unapplied, "the wrong way round": inverted, "twice": twice},
     ),
     # Powers of two are few: what is rounded otherwise says more than another amax that has the same.
@@ -111,6 +111,8 @@ SCALES: tuple[Fault, ...] = (
     # An error that is allowed for explains any code beside a tie: whatever gives the very codes is the better account.
     ScaleFault("approximate-division", (within_ulps,), usual={}, cost=3),
     ScaleFault("scale-address", (of_another_row, of_the_row_before, kept_of_another_row), usual={}, cost=2),
+    # A constant is recovered from what is kept: what has none to recover is the plainer account.
+    ScaleFault("scale-misapplied", (kept_times,), usual={}, cost=2),
     ScaleFault("scale-swapped", (swapped_computed,), usual={"computed": swapped_computed}, cost=2),
     # Any order is the last that is thought of: a rule that gives the same scales says more.
     ScaleFault("scale-address", (of_other_heads, by_element, by_token), usual={}, cost=3),

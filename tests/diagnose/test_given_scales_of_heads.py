@@ -113,6 +113,8 @@ def rows(which: Indices, dim: int) -> Indices:
         (lambda t, h, d: rows((np.arange(h) + t * t // 2) % h, d), "token by token: token 2, head 0 has 2's and so on"),
         (lambda t, h, d: np.minimum(lanes(h, d) // 128, h - 1), "where head_dim is 128, not 80"),  # noqa: ARG005
         (lambda t, h, d: lanes(h, d) % h, "the scale of head e % heads for the row's element e"),  # noqa: ARG005
+        (lambda t, h, d: lanes(h, d) % d % h, "the scale of head d % heads for the head's element d"),  # noqa: ARG005
+        (lambda t, h, d: lanes(h, d) % d * h // d, "the scale of head d * heads // head_dim for"),  # noqa: ARG005
     ],
 )
 def test_a_map_of_tokens_or_elements_is_named(which: Callable[[int, int, int], Indices], says: str) -> None:

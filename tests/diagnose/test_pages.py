@@ -80,6 +80,23 @@ def test_slots_counted_from_the_first_are_no_page_boundary(tokens: int) -> None:
     assert "one behind the other from slot 7 on, that of the first token" in found[0].says
 
 
+def test_one_row_that_moves_is_at_an_edge_only_beside_others() -> None:
+    """Of two tokens one stands in the other's slot, the row before a page: so it does where slots are taken late."""
+
+    def kernel(memory: Memory) -> None:
+        slots = memory.slots.tolist()
+        late, number = [slots[0], *slots[:-1]], {slot: token for token, slot in enumerate(slots)}
+
+        def goes(slot: int, page: int) -> tuple[int, int]:
+            place: tuple[int, int] = divmod(late[number[slot]], page)
+            return place
+
+        Store(code_slot=goes, scale_slot=goes)(memory)
+
+    found = said(emitted(kernel, msgspec.structs.replace(EDGES, tokens=2), PAGES))
+    assert "page-boundary" not in {each.fault for each in found}
+
+
 def kept(rows: set[int]) -> Goes:
     """A store of some rows of each page alone."""
     return lambda slot, page: to_slot(slot, page) if slot % page in rows else None

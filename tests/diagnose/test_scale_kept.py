@@ -130,3 +130,14 @@ def test_scales_of_infinite_rows_are_not_kept_otherwise() -> None:
     made = beside(lambda s: np.where(np.isinf(s), np.float32(3), s), case, "kv")
     said = " ".join(each.says for each in made)
     assert not any(words in said for words in ("logarithms", "the other way round", "of the token", "of the head"))
+
+
+def test_two_scales_that_are_cut_are_no_constant() -> None:
+    """All of K's are alike, and all of V's, and both are as much too small: a cut says that without a number."""
+
+    def cut(scale: Floats) -> Floats:
+        bits = np.ascontiguousarray(scale).view(np.uint32) & np.uint32(0xFFFF0000)
+        return np.asarray(bits.view(np.float32), np.float32)
+
+    made = beside(cut, Case(tokens=3, k_values="overflow*2^-3", v_values="overflow*2^-4"), "kv")
+    assert [each.fault for each in made] == ["scale-rounded", "scale-rounded"]

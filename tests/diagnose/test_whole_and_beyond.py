@@ -98,6 +98,17 @@ def test_what_the_format_holds_is_not_beyond(limit: float) -> None:
     assert ("overflow-to-nan" in faults) == (limit > 440)
 
 
+def test_where_all_is_beyond_nothing_says_that_there_is_a_limit() -> None:
+    """A number for every value is a number for those beyond some limit as well, wherever that is."""
+
+    def encoder(x: Floats, scale: Floats) -> np.ndarray:
+        q = quotient(x, scale)
+        return e4m3(np.where(q > 0, np.float32(2), np.float32(3)))
+
+    beyond = Case(tokens=4, k_values="overflow*2^-3", v_values="overflow*2^-3", k_scale="2^-9", v_scale="2^-9")
+    assert all(each.fault != "overflow-to-nan" for each in named(given(encoder), beyond))
+
+
 def test_unlike_numbers_for_what_is_beyond_are_none() -> None:
     """Values beyond are halved until they are no more: no number stands for them."""
 
