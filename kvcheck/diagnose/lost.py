@@ -208,7 +208,7 @@ def _tokens(facts: Facts, found: Lost) -> str:
     elif len(tokens) > 1 and (tokens == all_tokens[-len(tokens) :]).all():
         which = f"the last {len(tokens)} of {len(all_tokens)} tokens, from {tokens[0]} on"
     elif tokens[-1] == all_tokens[-1] and len(tokens) == 1:
-        which = f"the last token, {tokens[0]} of {count}"
+        which = f"the last token ({tokens[0]} of {count})"
     else:
         named = ", ".join(str(token) for token in tokens[:NAMED].tolist())
         more = f" and {len(tokens) - NAMED} others" if len(tokens) > NAMED else ""
@@ -217,8 +217,7 @@ def _tokens(facts: Facts, found: Lost) -> str:
     why = f" (the target works on a copy of {copies[0].tensor})" if copies else ""
     entire = found.whole and (whole[rows].all() or what == "scales")
     partly = "" if entire else f", {found.bytes} bytes of them,"
-    apart = "," if which.startswith("the last token") and not of_heads and not partly else ""
-    return f"{what} of {which}{of_heads}{partly}{apart} are never stored{why}"
+    return f"{what} of {which}{of_heads}{partly} are never stored{why}"
 
 
 def _heads(scales: Mask) -> str:

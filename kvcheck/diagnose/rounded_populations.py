@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from kvcheck.diagnose.scale_rules import applied, computed
 from kvcheck.formats.cast import round_to
 from kvcheck.schema import Tensor
 
-#: What is done to a scale, in words.
-Narrow = tuple[str, Callable[[Floats], Floats]]
+#: What is done to a scale, in words and as it is done.
+Narrowing: TypeAlias = tuple[str, Callable[[Floats], Floats]]
 
 
 def of_a_population_rounded(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
@@ -31,7 +32,8 @@ def of_a_population_rounded(facts: Facts, tensor: Tensor, emitted: Stored) -> Ma
         assert made.scale is not None
         for words, narrow in narrows:
             kept = narrow(made.scale)
-            if not _same(emitted.scale, kept):
+            # Scales that are narrow anyhow were not made so.
+            if not _same(emitted.scale, kept) or _same(made.scale, kept):
                 continue
             for which, scale in (("they", kept), ("those before", made.scale)):
                 scaled = applied(facts, x, scale)
@@ -42,7 +44,7 @@ def of_a_population_rounded(facts: Facts, tensor: Tensor, emitted: Stored) -> Ma
     return None
 
 
-def _narrows(scale: Floats) -> Iterator[Narrow]:
+def _narrows(scale: Floats) -> Iterator[Narrowing]:
     """What may have been done to scales: all of them are numbers that it leaves as they are."""
     for words, narrow in (
         ("rounded to fp16", lambda each: np.asarray(round_to(each, "fp16"), np.float32)),

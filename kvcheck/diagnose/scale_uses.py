@@ -7,7 +7,7 @@ import numpy as np
 from kvcheck.contract import Computed, Given
 from kvcheck.diagnose.facts import Facts, Floats, Stored
 from kvcheck.diagnose.groups import legal_by
-from kvcheck.diagnose.scale_fault import Made
+from kvcheck.diagnose.scale_fault import Form, Made
 from kvcheck.diagnose.scale_rules import UNDECLARED_ULPS, applied, applied_elements, computed
 from kvcheck.diagnose.turns import turns
 from kvcheck.formats.apply import multiplies
@@ -84,6 +84,11 @@ def swapped(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
         return None
     scaled = applied(facts, facts.values(tensor), scale)
     return Made(None, f"codes are those of {other.upper()}'s scale", scaled=scaled)
+
+
+def by_the_siblings(tensor: Tensor) -> Form:
+    """`swapped_computed` of K or of V alone: a kernel may have it of one of them."""
+    return lambda facts, other, emitted: swapped_computed(facts, other, emitted) if other == tensor else None
 
 
 def swapped_computed(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:

@@ -49,6 +49,7 @@ from kvcheck.diagnose.scale_rules import (
     within_ulps,
 )
 from kvcheck.diagnose.scale_uses import (
+    by_the_siblings,
     inverted,
     of_another_row,
     of_other_heads,
@@ -113,7 +114,12 @@ SCALES: tuple[Fault, ...] = (
     ScaleFault("scale-address", (of_another_row, of_the_row_before, kept_of_another_row), usual={}, cost=2),
     # A constant is recovered from what is kept: what has none to recover is the plainer account.
     ScaleFault("scale-misapplied", (kept_times,), usual={}, cost=2),
-    ScaleFault("scale-swapped", (swapped_computed,), usual={"computed": swapped_computed}, cost=2),
+    ScaleFault(
+        "scale-swapped",
+        (swapped_computed,),
+        usual={"V by K's computed scales": by_the_siblings("v"), "K by V's computed scales": by_the_siblings("k")},
+        cost=2,
+    ),
     # Any order is the last that is thought of: a rule that gives the same scales says more.
     ScaleFault("scale-address", (of_other_heads, by_element, by_token), usual={}, cost=3),
     # What is kept for all may be the sibling's scale, or a row's, that is due for all of those.

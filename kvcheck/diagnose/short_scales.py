@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 import numpy as np
 
 from kvcheck.contract import Computed
 from kvcheck.diagnose.facts import Facts, Stored
+from kvcheck.diagnose.narrowed import Narrow
 from kvcheck.diagnose.part import part
 from kvcheck.diagnose.scale_fault import Made
 from kvcheck.diagnose.scale_rules import applied, computed
 from kvcheck.formats.cast import round_to
 from kvcheck.schema import Tensor
 
-Narrow: TypeAlias = Literal["bf16", "fp16"]
 #: Dtypes of two bytes that scales have.
 NARROW: tuple[Narrow, Narrow] = ("bf16", "fp16")
 
@@ -40,10 +38,7 @@ def short_dtype(facts: Facts, tensor: Tensor) -> Narrow | None:
 
 def kept_short(facts: Facts, tensor: Tensor, emitted: Stored) -> Made | None:
     """Right scales as bf16 or fp16 in the first half of each."""
-    # A right kernel stores all of them: what one would store asks for nothing that was stored.
-    if computed(facts, emitted) is None or emitted is facts.own(tensor).stored:
-        return None
-    dtype = short_dtype(facts, tensor)
+    dtype = None if computed(facts, emitted) is None else short_dtype(facts, tensor)
     if dtype is None:
         return None
     says = f"scales are stored as {dtype}, in the first two of the four bytes of each"

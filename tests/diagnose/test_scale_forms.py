@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 import numpy as np
 import pytest
-from judge.emulate import Memory, amax_scale, emulate, store
+from judge.emulate import Memory, amax_scale, emulate
 
 from kvcheck.contract import Computed, Contract
 from kvcheck.diagnose import diagnose
-from kvcheck.formats import bits
 from kvcheck.formats.cast import round_to
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Diagnosis
@@ -152,48 +149,6 @@ def scaled_in_bf16(x: Floats) -> tuple[Floats, Floats]:
     return scale, round_to(np.asarray(x / round_to(scale, "bf16")[:, :, None], np.float32), "bf16")
 
 
-def in_turns(programs: int, scale: Floats) -> list[Floats]:
-    """The scales of each program's rows, one after the other."""
-    flat = scale.reshape(-1)
-    return [flat[turn::programs] for turn in range(programs)]
-
-
-def woven(programs: int, turns: list[Floats], like: Floats) -> Floats:
-    """Scales of programs, back at their rows."""
-    flat = np.empty(like.size, np.float32)
-    for turn, each in enumerate(turns):
-        flat[turn::programs] = each
-    return flat.reshape(like.shape)
-
-
-def running(programs: int) -> Rule:
-    """Programs that take rows in turns, each with an amax that it never resets."""
-
-    def rule(x: Floats) -> tuple[Floats, Floats]:
-        scale = amax_scale(x)
-        turns = [np.maximum.accumulate(each) for each in in_turns(programs, scale)]
-        return followed(woven(programs, turns, scale), x)
-
-    return rule
-
-
-def used_late(programs: int) -> Rule:
-    """Programs that take rows in turns, each row with the scale that its program used for the row before."""
-
-    def rule(x: Floats) -> tuple[Floats, Floats]:
-        scale = amax_scale(x)
-        turns = [np.concatenate((each[:1], each[:-1])) for each in in_turns(programs, scale)]
-        return scale, x / woven(programs, turns, scale)[:, :, None]
-
-    return rule
-
-
-def pairs(x: Floats) -> tuple[Floats, Floats]:
-    """The amax of each row and of the token before; the first has its own."""
-    scale = amax_scale(x)
-    return followed(np.maximum(scale, np.concatenate((scale[:1], scale[:-1]))), x)
-
-
 def mean(x: Floats) -> tuple[Floats, Floats]:
     """Four times the mean magnitude for the amax."""
     return followed(np.asarray(np.abs(x).mean(axis=2) * 4 / np.float32(448), np.float32), x)
@@ -209,15 +164,6 @@ def eighth(x: Floats) -> tuple[Floats, Floats]:
     scale = amax_scale(x)
     return scale, np.asarray(x / (scale / np.float32(8))[:, :, None], np.float32)
 
-
-def first_of_four(x: Floats) -> tuple[Floats, Floats]:
-    """Tokens that a program takes together, all with the first one's scale in use."""
-    scale = amax_scale(x)
-    return scale, np.asarray(x / np.repeat(scale[::4], 4, axis=0)[: len(x), :, None], np.float32)
-
-
-#: Heads of the cases that forms are met in.
-HEADS = Case().heads
 
 FORMS = [
     (first(48), "amax-population", "each row's first 48 elements"),
@@ -243,17 +189,9 @@ FORMS = [
     (amax_cut, "scale-rounded", "the amax cut to bf16"),
     (amax_fp16, "scale-rounded", "the amax rounded to fp16"),
     (scaled_in_bf16, "double-rounding-bf16", "values and scales that are scaled in bf16"),
-    (running(1), "amax-population", "each row and those before it"),
-    (running(4), "amax-population", "each row and those before it of its program, one of 4 in turns"),
-    (used_late(1), "scale-address", "the scale of the row before"),
     (mean, "amax-population", "4 times the mean magnitude of each row"),
     (squares, "amax-population", "3 times the root mean square of each row"),
     (eighth, "scale-misapplied", "those of the values with 0.125 times the scale"),
-    (first_of_four, "scale-address", "those of the scales of the first of every 4 tokens"),
-    (pairs, "amax-population", "each row and that of the token before"),
-    (running(2 * HEADS), "amax-population", "each row and those before it of its head and program, one of 2 in turns"),
-    (used_late(2 * HEADS), "scale-address", "the scale of the row before of its head and program, one of 2 in turns"),
-    (used_late(2), "scale-address", "the scale of the row before of its program, one of 2 in turns"),
 ]
 
 
@@ -274,32 +212,6 @@ def test_a_form_is_named_with_what_it_is(rule: Rule, fault: str, words: str) -> 
     found = named(rule)
     assert [(each.fault, each.tensor) for each in found] in ([(fault, "k"), (fault, "v")], [(fault, "v"), (fault, "k")])
     assert all(words in each.says and each.explains == each.of > 0 for each in found), found[0].says
-
-
-@pytest.mark.parametrize("used", [True, False])
-@pytest.mark.parametrize(
-    ("narrow", "words"),
-    [
-        (lambda scale: scale.astype(np.float16).astype(np.float32), "rounded to fp16"),
-        (lambda scale: (scale.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32), "cut to bf16"),
-    ],
-)
-def test_another_population_that_is_rounded_as_well_is_two_faults(
-    narrow: Callable[[Floats], Floats], words: str, used: bool
-) -> None:
-    """Each explains all, and neither without the other."""
-
-    def rule(x: Floats) -> tuple[Floats, Floats]:
-        scale = amax_scale(x)
-        whole = np.ascontiguousarray(np.broadcast_to(scale.max(axis=1, keepdims=True), scale.shape))
-        kept = np.asarray(narrow(whole), np.float32)
-        return kept, np.asarray(x / (kept if used else whole)[:, :, None], np.float32)
-
-    made = named(rule, tensors="v")
-    assert [each.fault for each in made] == ["amax-population", "scale-rounded"]
-    assert f"the whole token, and {words} when they are kept" in made[0].says
-    assert f"V's scales are {words} when they are kept" in made[1].says
-    assert all(each.explains == each.of > 0 for each in made)
 
 
 @pytest.mark.parametrize(("rule", "fault", "words"), FORMS[:10], ids=lambda each: getattr(each, "__name__", None))
@@ -335,26 +247,6 @@ def test_a_row_that_a_form_does_not_give_leaves_the_others_named() -> None:
     found = diagnose(emission, judge(emission))
     assert [each.fault for each in found] == ["amax-population"] * 2
     assert 0 < found[-1].evidence["unexplained"] <= 3 * 128 + 3  # type: ignore[operator] # it is a count
-
-
-def test_a_wrong_maximum_and_a_wrong_rounding_are_both_named() -> None:
-    """The scales tell of the one, the codes by them of the other."""
-
-    def run(memory: Memory) -> None:
-        store(memory)
-        for tensor in ("k", "v"):
-            x = memory.read(tensor)
-            scale = np.asarray(np.abs(x).max(axis=2) / np.float32(240), np.float32)
-            codes = bits.encode(np.asarray(x / scale[:, :, None], np.float32), rounding="rtz")
-            for token, slot in enumerate(memory.slots.tolist()):
-                memory.write(f"{tensor}_codes", slot, codes[token])
-                memory.write(f"{tensor}_scales", slot, scale[token])
-
-    emission = emulate(run, Case())
-    found = diagnose(emission, judge(emission))
-    assert {each.fault for each in found} == {"wrong-max", "rounding-mode"}
-    assert {each.tensor for each in found} == {"k", "v"}
-    assert any("its codes are not all theirs" in each.says for each in found)
 
 
 def test_what_a_case_cannot_tell_apart_is_said() -> None:

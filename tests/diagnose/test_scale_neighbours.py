@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from judge.emulate import Memory, amax_scale, e4m3, emulate
 
+from kvcheck.contract import Computed, Contract
 from kvcheck.diagnose import diagnose, observable
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Diagnosis
@@ -77,6 +78,10 @@ def test_codes_by_the_siblings_scales_are_swapped(both: bool) -> None:
     assert "scale-swapped" in observable(emission, verdict)
     right = emulate(case=Case(tokens=3, heads=3, head_dim=64, dtype="fp32"))
     assert "scale-swapped" in observable(right, judge(right))
+    # Zeros are zeros by whatever scale: who has it of V alone would have passed.
+    least = Contract(scale=Computed("token_head", eps=1e-10))
+    hidden = emulate(case=Case(tokens=3, heads=3, head_dim=64, dtype="fp32", v_values="all_zero"), contract=least)
+    assert "scale-swapped" not in observable(hidden, judge(hidden))
 
 
 def cut(scale: Floats) -> Floats:

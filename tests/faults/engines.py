@@ -197,7 +197,7 @@ ENGINES = {
             "loop-torn-duplicates", SHARED, "duplicate-slot", "holds the codes of token 1 with the scale of token 3"
         ),
         Unseen("loop-bias-of-128", PROJECTED, "scale-misapplied", "kept 2 times as large as due"),
-        Unseen("loop-odd-token-dropped", PROJECTED, "token-lost", "of the last token, 4 of 5, are never stored"),
+        Unseen("loop-odd-token-dropped", PROJECTED, "token-lost", "of the last token (4 of 5) are never stored"),
         Unseen(
             "inline-scale-first",
             PROJECTED,
