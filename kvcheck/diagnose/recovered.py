@@ -94,10 +94,8 @@ def _rules(part: Part, tokens: Indices, taken: Indices) -> Iterator[tuple[str, s
         yield "cache-layout", f", one behind the other from slot {slots[0]} on, that of the first token", by_first
     if rows := _rows_of_page(due, taken, slots[stayed], page):
         yield "cache-layout", f", row % {rows} of their pages of {page}", slots // page * page + slots % page % rows
-    # One step too far, or too few: rows of one edge alone are moved, and no row that is not at it. A single one proves
-    # that where another stays.
-    elsewhere = len(due) < len(slots) if len(due) > 1 else bool((slots[stayed] % page != due % page).any())
-    if elsewhere and _at_edge(due, taken, page):
+    # One step too far, or too few: rows of one edge alone are moved, and others, which are not at it, are not.
+    if len(due) < len(slots) and _at_edge(due, taken, page):
         yield "page-boundary", f", at the edges of pages of {page} rows alone", used
     fault, by_token = "cache-layout", tokens_on // page * page + slots % page
     if page > 1 and (taken == by_token[tokens]).all():

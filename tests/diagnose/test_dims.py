@@ -32,6 +32,20 @@ def ordered(order: Order, case: Case | None = None) -> tuple[Diagnosis, ...]:
     return diagnose(emission, judge(emission))
 
 
+def exchanged(dim: int) -> npt.NDArray[np.int64]:
+    """Elements 5 and 9."""
+    order = np.arange(dim)
+    order[[5, 9]] = [9, 5]
+    return order
+
+
+def test_a_map_that_takes_an_element_twice_is_no_order() -> None:
+    """Element 9 stands at 5 too, and 5 nowhere: what is stored in another order is stored once."""
+    found = ordered(lambda dim: np.where(np.arange(dim) == 5, 9, np.arange(dim)), Case(tokens=8))
+    assert {each.fault for each in found} == {"foreign-read"}
+    assert all("cache-layout" not in each.says for each in found)
+
+
 @pytest.mark.parametrize(
     ("order", "words"),
     [
@@ -42,6 +56,7 @@ def ordered(order: Order, case: Case | None = None) -> tuple[Diagnosis, ...]:
         (lambda dim: np.arange(dim)[::-1], "in reverse"),
         (lambda dim: np.roll(np.arange(dim), 1), "one place on"),
         (lambda dim: np.random.default_rng(1).permutation(dim), "0 holds "),
+        (exchanged, "5 holds 9, 9 holds 5 and so on"),
     ],
 )
 def test_an_order_is_named(order: Order, words: str) -> None:

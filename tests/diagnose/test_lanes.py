@@ -164,3 +164,16 @@ def test_zeros_alone_are_no_reading() -> None:
     found = lanes.columns(wide, other)
     assert found is not None
     assert (lanes.tail(found), lanes.element(found)) == (None, None)
+
+
+def test_a_place_that_may_hold_its_own_element_does() -> None:
+    """Elements 1 and 6 are alike in all rows: who holds them holds what is due, where that is one of them."""
+    wide = np.concatenate([DUE + each for each in range(4)]).astype(np.uint8)
+    wide[:, 0, 6] = wide[:, 0, 1]
+    other = wide.copy()
+    other[:, 0, 2] = wide[:, 0, 4]
+    found = lanes.columns(wide, other)
+    assert found is not None
+    made = lanes.element(found)
+    assert made is not None
+    assert made.evidence == {"elements": [0, 1, 4, 3, 4, 5, 6, 7]}

@@ -98,3 +98,24 @@ def test_a_flat_grid_loses_the_end_of_all_rows(block: int, fault: str, words: st
     found = said(emitted(kernel, SMALL))
     assert [(each.fault, each.tensor) for each in found] == [(fault, "k"), (fault, "v")]
     assert found[0].says == words
+
+
+def test_tokens_that_are_not_stored_are_counted_as_well() -> None:
+    """Elements are counted over all tokens, as the grid does that leaves the last ones out."""
+
+    def kernel(memory: Memory) -> None:
+        for tensor in ("k", "v"):
+            x = memory.read(tensor)
+            scale = amax_scale(x)
+            codes = e4m3(x / scale[:, :, None])
+            stored = np.arange(codes.size).reshape(codes.shape) < codes.size - 50
+            for token, slot in enumerate(memory.slots.tolist()):
+                if slot >= 0:
+                    row = memory.row(f"{tensor}_codes", slot).reshape(codes.shape[1:])
+                    memory.write(f"{tensor}_codes", slot, np.where(stored[token], codes[token], row))
+                    memory.write(f"{tensor}_scales", slot, scale[token])
+
+    emission = emitted(kernel, Case(heads=3, head_dim=64, tokens=5, slots="negative_mixed"))
+    (first, *_) = said(emission)
+    begin = 5 * 3 * 64 - 50
+    assert first.says == f"K's codes of all rows from element {begin} on, counted over all tokens, are never stored"

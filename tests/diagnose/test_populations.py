@@ -6,12 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from judge.emulate import Floats, Kernel, Memory, e4m3, emulate
+from judge.emulate import COMPUTED, Floats, Kernel, Memory, amax_scale, e4m3, emulate
 
 from kvcheck.contract import Computed, Contract
 from kvcheck.diagnose import diagnose
+from kvcheck.diagnose.facts import Facts
+from kvcheck.diagnose.other_parts import of_other_parts
 from kvcheck.judge import judge
 from kvcheck.schema import Case
+
+from . import test_scales
 
 BLOCK = 32
 BLOCKS = Contract(scale=Computed(f"block:{BLOCK}"))
@@ -185,3 +189,17 @@ def test_a_map_that_no_head_s_amax_gives_is_none() -> None:
 
     emission = emulate(by_rows(amax), CASE, ROWS)
     assert not any("other heads" in each.says for each in diagnose(emission, judge(emission)))
+
+
+def test_one_scale_that_is_another_heads_is_no_map() -> None:
+    """Any number is some other's by chance: a map of heads is met more than once."""
+
+    def rule(x: Floats) -> tuple[Floats, Floats]:
+        scale = amax_scale(x)
+        scale[:, 1] = scale[:, 0]
+        return scale, np.asarray(x / scale[:, :, None], np.float32)
+
+    for tokens, named in ((1, False), (4, True)):
+        emission = emulate(test_scales.kernel(rule, "v"), Case(tokens=tokens, heads=3, head_dim=64, dtype="fp32"))
+        facts = Facts(emission, COMPUTED, judge(emission))
+        assert (of_other_parts(facts, "v", facts.emitted("v")) is not None) == named

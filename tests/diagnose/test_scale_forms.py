@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from judge.emulate import Memory, amax_scale, emulate
+from judge.emulate import Memory, amax_scale, e4m3, emulate
 
 from kvcheck.contract import Computed, Contract
 from kvcheck.diagnose import diagnose
@@ -273,3 +273,25 @@ def test_noise_has_no_form() -> None:
         )
 
     assert named(noise) == ()
+
+
+def test_a_power_of_two_below_is_a_rounding_before_it_is_another_amax() -> None:
+    """Of one row half its range has the next power below as well: few numbers are powers of two."""
+
+    def run(memory: Memory) -> None:
+        for tensor in ("k", "v"):
+            x = memory.read(tensor)
+            power = np.floor(np.log2(np.abs(x).max(axis=2) / TOP)).astype(np.int32)
+            codes = e4m3(np.asarray(x * np.exp2(-power)[:, :, None], np.float32))
+            for token, slot in enumerate(memory.slots.tolist()):
+                memory.write(f"{tensor}_codes", slot, codes[token])
+                memory.write(f"{tensor}_scales", slot, (power[token] + 127).astype(np.uint8))
+
+    contract = Contract(scale=Computed("token_head", dtype="ue8m0"), apply="power_of_two")
+    alike = False
+    for seed in range(6):
+        emission = emulate(run, Case(tokens=1, heads=1, dtype="fp32", seed=seed), contract)
+        made = diagnose(emission, judge(emission))
+        assert {each.fault for each in made} == {"scale-rounded"}
+        alike |= any("amax-population" in each.says for each in made)
+    assert alike

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from judge.emulate import Memory, amax_scale, e4m3, emulate, store
 
-from kvcheck.contract import Form
+from kvcheck.contract import Computed, Contract, Form, Given
 from kvcheck.diagnose import diagnose
 from kvcheck.judge import judge
 from kvcheck.schema import Case
@@ -52,23 +52,29 @@ def test_rows_of_negative_slots_are_found(place: Callable[[int, int, int], tuple
     assert {each.fault for each in found} == {"negative-slot"}
     assert words in found[0].says
     assert sum(each.others for each in found) == found[0].of_others
+    # No other row is due there: nobody read it.
+    assert {each.cost for each in found} == {1}
 
 
-def test_a_negative_tokens_row_in_anothers_slot_may_have_been_read_there() -> None:
+@pytest.mark.parametrize("contract", [Contract(scale=Computed("token_head")), Contract(scale=Given("tensor"))])
+def test_a_negative_tokens_row_in_anothers_slot_may_have_been_read_there(contract: Contract) -> None:
     """Token 1 has the row of token 2, whose slot is negative, in its own slot: it was read from there."""
+    given = isinstance(contract.scale, Given)
 
     def kernel(memory: Memory) -> None:
-        rows = {tensor: memory.read(tensor) for tensor in ("k", "v")}
-        for tensor, x in rows.items():
+        for tensor, scale in (("k", 0.125), ("v", 0.0625)):
+            x = memory.read(tensor)
             taken = x[np.minimum(np.arange(len(x)) * 2, len(x) - 1)]
-            scale = amax_scale(taken)
-            codes = e4m3(taken / scale[:, :, None])
+            scales = np.full(taken.shape[:2], scale, np.float32) if given else amax_scale(taken)
+            codes = e4m3(np.asarray(taken / scales[:, :, None], np.float32))
             for token, slot in enumerate(memory.slots.tolist()):
                 if slot >= 0:
                     memory.write(f"{tensor}_codes", slot, codes[token])
-                    memory.write(f"{tensor}_scales", slot, scale[token])
+                    if not given:
+                        memory.write(f"{tensor}_scales", slot, scales[token])
 
-    emission = emulate(kernel, Case(heads=3, head_dim=64, slots="negative_mixed", tokens=3))
+    case = Case(heads=3, head_dim=64, slots="negative_mixed", tokens=3)
+    emission = emulate(kernel, case, contract, Form(scales="none" if given else "sidecar"))
     made = diagnose(emission, judge(emission))
     assert {each.fault for each in made} == {"foreign-read"}, [each.says for each in made]
 
