@@ -201,11 +201,9 @@ def _others(facts: Facts, tensor: Tensor, emitted: Stored) -> list[tuple[str, Fl
         ("the last token's scales", scale[count * 0 + len(count) - 1]),
     ]
     for size in TOGETHER:
+        # Where that one is not stored, it is the first that is: nothing says what the others have.
         first = np.searchsorted(facts.tokens, facts.tokens // size * size)
-        here = facts.tokens[np.minimum(first, len(count) - 1)] == facts.tokens // size * size
-        # Where that one is not stored, nothing says what the others have.
-        if len(count) > size // 2 and here.all():
-            found.append((f"the scales of the first of every {size} tokens", scale[first]))
+        found.append((f"the scales of the first of every {size} tokens", scale[first]))
     if scale.ndim > 1 and scale.shape[1] > 1:
         found += [
             ("the scale of the head before", np.roll(scale, 1, axis=1)),

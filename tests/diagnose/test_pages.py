@@ -97,6 +97,17 @@ def test_one_row_that_moves_is_at_an_edge_only_beside_others() -> None:
     assert "page-boundary" not in {each.fault for each in found}
 
 
+def test_the_only_row_there_is_is_at_no_edge() -> None:
+    """It stands a slot further on, and is the last of its page: whether other rows would, nothing says."""
+
+    def goes(slot: int, page: int) -> tuple[int, int]:
+        place: tuple[int, int] = divmod(slot + 1, page)
+        return place
+
+    found = said(emitted(Store(code_slot=goes, scale_slot=goes), msgspec.structs.replace(EDGES, tokens=1), PAGES))
+    assert found[0].fault == "cache-layout"
+
+
 def kept(rows: set[int]) -> Goes:
     """A store of some rows of each page alone."""
     return lambda slot, page: to_slot(slot, page) if slot % page in rows else None
