@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import msgspec
+import numpy as np
 import pytest
 from judge.emulate import Memory, emulate
 
 from kvcheck.contract import Form
 from kvcheck.diagnose import diagnose
 from kvcheck.diagnose.explanation import Explanation
+from kvcheck.diagnose.part import Part
+from kvcheck.diagnose.recovered import _rules
 from kvcheck.judge import judge
 from kvcheck.schema import Case, Placed
 
@@ -97,15 +103,19 @@ def test_one_row_that_moves_is_at_an_edge_only_beside_others() -> None:
     assert "page-boundary" not in {each.fault for each in found}
 
 
-def test_the_only_row_there_is_is_at_no_edge() -> None:
-    """It stands a slot further on, and is the last of its page: whether other rows would, nothing says."""
-
-    def goes(slot: int, page: int) -> tuple[int, int]:
-        place: tuple[int, int] = divmod(slot + 1, page)
-        return place
-
-    found = said(emitted(Store(code_slot=goes, scale_slot=goes), msgspec.structs.replace(EDGES, tokens=1), PAGES))
-    assert found[0].fault == "cache-layout"
+@pytest.mark.parametrize(
+    ("slots", "moved", "fault"),
+    [([7, 15], [0, 1], "cache-layout"), ([7, 15, 16], [0, 1], "page-boundary"), ([7], [0], "cache-layout")],
+)
+def test_rows_of_one_edge_that_are_all_there_are_tell_no_edge(slots: list[int], moved: list[int], fault: str) -> None:
+    """Rows that are the last of their pages stand a slot further on: whether others would, others must say."""
+    due = np.array(slots, np.int64)
+    bad = np.isin(np.arange(len(due)), moved)[:, None]
+    rows = SimpleNamespace(slots=due, tokens=np.arange(len(due)))
+    part = SimpleNamespace(side=SimpleNamespace(rows=rows), placed=SimpleNamespace(dims=(4, 8, 3, 64)), bad=bad)
+    tokens = np.array(moved, np.int64)
+    found, *_ = _rules(cast("Part", part), tokens, due[tokens] + 1)
+    assert found[0] == fault
 
 
 def kept(rows: set[int]) -> Goes:
